@@ -78,7 +78,9 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "RESTORE": lambda: spark.sql("SET spark.sql.files.ignoreMissingFiles=true") and delta.restoreToVersion(_FILES),
         "VACUUM": lambda: _vacuum(delta, spark),
         "change feed": lambda: _changes(spark, table),
+        "DELETE of all": delta.delete,
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
+        "append": lambda: _write(spark, table, REAL_DAY, "append"),
         "clone": lambda: delta.clone(f"{table}-clone", isShallow=True),
     }
 
@@ -97,8 +99,10 @@ DISTRIBUTED = (
     "change feed",
 )
 """In this order: each command changes the table."""
-WHOLE = ("clone", "overwrite")
-"""Their commits have an action for each file of the table."""
+WHOLE = ("overwrite", "append", "VACUUM")
+"""The commit of the first one has an action for each file of the table."""
+CLONE = ("clone",)
+"""Needs the columns of all files, and memory for an action of each."""
 
 
 def _read(process: int, name: str) -> str:
@@ -178,6 +182,7 @@ def run(table: str, names: Sequence[str], *, limited: bool = True) -> Iterator[d
 
 
 if __name__ == "__main__":
-    unlimited = sys.argv[2:] == ["whole"]
-    for taken in run(sys.argv[1], WHOLE if unlimited else sys.argv[2:] or DISTRIBUTED, limited=not unlimited):
+    groups = {"": DISTRIBUTED, "whole": WHOLE, "clone": CLONE}
+    names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
+    for taken in run(sys.argv[1], names, limited=names is not CLONE):
         print(json.dumps(taken), flush=True)

@@ -10,7 +10,7 @@ from ..errors import InvalidArgumentError, TableNotFoundError
 from ..logstore.base import LogStore
 from ..logstore.registry import store_for
 from ..settings import declarations
-from ..settings.declarations import WRITE_CHECKSUM
+from ..settings.declarations import CHECKPOINT_PART_SIZE, WRITE_CHECKSUM
 from .log.memory_limits import DEFAULT_LIMITS, MemoryLimits
 from .log.reader import LogReader
 from .log_maintenance import compaction
@@ -180,6 +180,10 @@ class DeltaLog:
             read.seed_totals_from_checksum()
         return self._newest.add_commits(read, commits)
 
+    def forget(self) -> None:
+        """Read the log again at the next call of `snapshot`."""
+        self._newest.forget()
+
     @sets_table
     def checkpoint(
         self, snapshot: Snapshot | None = None, *, sidecar_writer: "SidecarWriter | None" = None
@@ -206,14 +210,26 @@ class DeltaLog:
         return self.write_checkpoint(snapshot, sidecar_writer)
 
     @sets_table
-    def write_checkpoint(self, snapshot: Snapshot, sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
-        """`checkpoint` of a version whose protocol was checked before."""
+    def write_checkpoint(
+        self,
+        snapshot: Snapshot,
+        sidecar_writer: "SidecarWriter | None" = None,
+        *,
+        part_size: int | None = None,
+    ) -> "LastCheckpoint":
+        """`checkpoint` of a version whose protocol was checked before.
+
+        `part_size` is the most actions in one file of the checkpoint, where the session sets none.
+        """
         # These modules import all of Arrow, so they are imported only when a checkpoint is written.
         from .log_maintenance.checkpoint_writer import point_at, write
 
         fields = observe.fields(self.table, version=snapshot.version, store=self.store, outcome="written")
         with observe.Stopwatch("checkpoint", self.clock, fields):
-            hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), self.conf, sidecar_writer)
+            conf = self.conf
+            if part_size is not None:
+                conf = {CHECKPOINT_PART_SIZE.key: str(part_size), **conf}
+            hint = write(self.store, self.log_path, snapshot, self.clock.now_ms(), conf, sidecar_writer)
             last = self.reader.last_checkpoint()
             if last is None or last.version <= hint.version or not self._has_checkpoint(last.version):
                 point_at(self.store, self.log_path, hint)

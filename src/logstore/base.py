@@ -4,7 +4,7 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, Self
 
 from ..errors import CorruptLogError
 from .common.uri import shown
@@ -77,7 +77,7 @@ class LogStore(ABC):
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         classes = [vars(each) for each in cls.__mro__]
-        for plain, other in (("write", "write_pieces"), ("read", "read_at_most")):
+        for plain, other in (("write", "write_pieces"), ("read", "read_at_most"), ("read", "open_file")):
             nearest = next(i for i, c in enumerate(classes) if plain in c)
             if nearest < next(i for i, c in enumerate(classes) if other in c):
                 # An inherited one would bypass this class's own `write` or `read`.
@@ -112,6 +112,14 @@ class LogStore(ABC):
         if len(data) > most:
             raise too_large(path, len(data), most)
         return data
+
+    def open_file(self, path: str) -> BinaryIO:
+        """`path`, open for reading, so that a large file needn't be in memory at once; the caller closes it.
+
+        It raises the errors of `read`. This default reads the whole file. A store that can read it in pieces overrides
+        this.
+        """
+        return io.BytesIO(self.read(path))
 
     @abstractmethod
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:

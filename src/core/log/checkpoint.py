@@ -297,10 +297,14 @@ class CheckpointState:
                     return
                 yield from pieces(file, ("stats", "stats_parsed") if with_stats else ())
             except DamagedCheckpointError as error:
-                with self._lock:
-                    if not self.loaded:
-                        self._recovered = self._recovery(error)
+                self._lose(error)
                 raise
+
+    def _lose(self, error: DamagedCheckpointError) -> None:
+        """From now on, read other files of the log, if nothing was read from this checkpoint yet."""
+        with self._lock:
+            if not self.loaded:
+                self._recovered = self._recovery(error)
 
     def stats_parsed(self, leaves: Iterable[str]) -> "pa.ChunkedArray":
         """The column `stats_parsed`, reduced to `leaves` (dotted paths below it); null if it doesn't exist."""
@@ -416,6 +420,27 @@ class CheckpointState:
                 except DamagedCheckpointError as error:
                     self._removes = self._recovery(error).tombstones
             return self._removes
+
+    def remove_pieces(self) -> "Iterator[pa.Table]":
+        """`removes` in pieces. A large checkpoint is decoded piece by piece. After an error for damage, the next call
+        reads other files of the log.
+        """
+        from .checkpoint_shares import removed_pieces
+
+        if not self.is_large or self._removes is not None or self._recovered is not None:
+            yield self.removes()
+            return
+        files = self._each()
+        while True:
+            with self._lock:
+                file = next(files, None)
+            if file is None:
+                return
+            try:
+                yield from removed_pieces(file)
+            except DamagedCheckpointError as error:
+                self._lose(error)
+                raise
 
     def at_hand(self) -> bool:
         """Whether the columns of the files are available without a request."""

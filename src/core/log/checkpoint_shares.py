@@ -14,7 +14,7 @@ from ...errors import CorruptLogError
 from ..protocol.actions import FileKey
 from ..protocol.paths import canonical_column
 from .checkpoint_file import Damage, ParquetFile, fitted
-from .columns import ADD_TYPES, FILE_SCHEMA, mask_of
+from .columns import ADD_TYPES, FILE_SCHEMA, REMOVE_SCHEMA, mask_of
 from .replay import covered
 
 if TYPE_CHECKING:
@@ -61,6 +61,17 @@ def pieces(file: ParquetFile, stats: Sequence[str]) -> Iterator[pa.Table]:
             if "stats_parsed" in existing:
                 columns["stats_parsed"] = existing["stats_parsed"]
         yield pa.table(columns)
+
+
+def removed_pieces(file: ParquetFile) -> Iterator[pa.Table]:
+    """The tombstones in a Parquet file of a checkpoint, with the columns of `REMOVE_SCHEMA`."""
+    for rows in file.structs("remove", REMOVE_SCHEMA.names):
+        with Damage(file.name, file.blame):
+            existing = {field.name: child for field, child in zip(rows.type, rows.flatten(), strict=True)}
+            columns = [_typed(existing.get(field.name), len(rows), field.type) for field in REMOVE_SCHEMA]
+            if columns[0].null_count:
+                raise CorruptLogError("a file has no path")
+        yield pa.table(columns, schema=REMOVE_SCHEMA)
 
 
 def _typed(column: pa.Array | None, rows: int, type_: pa.DataType) -> pa.Array:

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain
 
 from ...clock import Clock
 from ...errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
@@ -12,7 +14,8 @@ from ..protocol.codec import parse_commit
 from ..protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
 from . import checksum, last_checkpoint
 from .checkpoint_file import DamagedCheckpointError, ReplacedError
-from .replay import in_commit_timestamp, unreconciled
+from .large_commits import LARGE_COMMIT, batches
+from .replay import unreconciled
 from .segment import Listing, LogEntry, name_of, parse_listing
 
 _log = logging.getLogger(__name__)
@@ -120,12 +123,43 @@ class LogReader:
             path=commit_name(version),
         )
 
+    def batches(self, version: int, status: FileStatus) -> Iterator[Sequence[Action]]:
+        """The actions of a listed commit, in order; only a part of a large one is in memory. Nothing, if it is gone.
+
+        Raises the errors of `parsed`.
+        """
+        if status.size <= LARGE_COMMIT:
+            data = self.read(status)
+            if data is not None:
+                yield self.parsed(version, data)
+            return
+        with suppress(FileNotFoundError):
+            yield from self._batches(version, status.path)
+
+    def _batches(self, version: int, path: str) -> Iterator[Sequence[Action]]:
+        with self._store.open_file(path) as file:
+            try:
+                yield from batches(file)
+            except CorruptLogError as error:
+                raise self._corrupt(version, error) from error
+
+    def commit_info(self, version: int) -> CommitInfo | None:
+        """The commitInfo of a commit, which isn't read beyond it: mostly the first line. None: there is none.
+
+        Raises VersionNotFoundError when the commit doesn't exist.
+        """
+        try:
+            actions = chain.from_iterable(self._batches(version, f"{self._log_path}/{commit_name(version)}"))
+            return next((action for action in actions if isinstance(action, CommitInfo)), None)
+        except FileNotFoundError:
+            raise self._missing_version(version) from None
+
     def in_commit_timestamp(self, version: int) -> int:
         """The in-commit timestamp of a version, read from its commit."""
-        timestamp = in_commit_timestamp(self.commit(version))
-        if timestamp is None:
+        info = self.commit_info(version)
+        if info is None or info.in_commit_timestamp is None:
             raise self.without_timestamp(version)
-        return timestamp
+        return info.in_commit_timestamp
 
     def without_timestamp(self, version: int) -> CorruptLogError:
         """The error for a commit without the in-commit timestamp that the table requires."""
@@ -159,16 +193,19 @@ class LogReader:
         try:
             actions = whole(data)
         except CorruptLogError as error:
-            raise CorruptLogError(
-                f"version {version} of {self._table}: {error}. Restore {commit_name(version)} from a copy; "
-                "DeltaLog.for_path(...).health() shows which versions can be read without it.",
-                table=self._table,
-                version=version,
-                path=commit_name(version),
-            ) from error
+            raise self._corrupt(version, error) from error
         if self._store.endangered_by:
             self._warn_of_writer(version, actions)
         return actions
+
+    def _corrupt(self, version: int, error: CorruptLogError) -> CorruptLogError:
+        return CorruptLogError(
+            f"version {version} of {self._table}: {error}. Restore {commit_name(version)} from a copy; "
+            "DeltaLog.for_path(...).health() shows which versions can be read without it.",
+            table=self._table,
+            version=version,
+            path=commit_name(version),
+        )
 
     def _warn_of_writer(self, version: int, actions: Sequence[Action]) -> None:
         """Warn, once for each handle and engine, that a writer doesn't use this store's mutual exclusion."""

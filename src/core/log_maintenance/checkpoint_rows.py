@@ -120,18 +120,19 @@ def _pairs(value: Any, type_: pa.DataType) -> Any:
     return value
 
 
-def tombstones(snapshot: Snapshot, now_ms: int) -> pa.Table:
-    """The tombstones that haven't expired: VACUUM may still need them to find their files."""
-    rows_ = snapshot.tombstones
+def tombstones(snapshot: Snapshot, now_ms: int) -> Iterator[pa.Table]:
+    """The tombstones that haven't expired, in pieces: VACUUM may still need them to find their files."""
     oldest = now_ms - snapshot.properties.deleted_file_retention_ms
-    # As in Delta, a tombstone without a time counts as expired.
-    return rows_.filter(pc.fill_null(pc.greater(rows_.column("deletionTimestamp"), oldest), False))
+    for piece in snapshot.tombstone_pieces():
+        # As in Delta, a tombstone without a time counts as expired.
+        yield piece.filter(pc.fill_null(pc.greater(piece.column("deletionTimestamp"), oldest), False))
 
 
-def removes(kept: pa.Table) -> Iterator[pa.StructArray]:
+def removes(kept: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
     """Tombstones as rows."""
-    for batch in kept.to_batches(max_chunksize=PIECE_ROWS):
-        yield _rearranged([batch.column(f.name) for f in REMOVE_TYPE], REMOVE_TYPE)
+    for piece in kept:
+        for batch in piece.to_batches(max_chunksize=PIECE_ROWS):
+            yield _rearranged([batch.column(f.name) for f in REMOVE_TYPE], REMOVE_TYPE)
 
 
 @dataclass(frozen=True)

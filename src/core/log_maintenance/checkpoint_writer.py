@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import IO, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -114,7 +114,9 @@ def _write(
     sidecar_writer: SidecarWriter | None,
 ) -> LastCheckpoint:
     snapshot = contents.snapshot
-    kind = kind_of(snapshot, contents.kept.num_rows, len(contents.header), conf)
+    # The tombstones may be millions: they are counted only if their number matters.
+    tombstones = 0 if CHECKPOINT_PART_SIZE.of(conf) is None else contents.tombstones
+    kind = kind_of(snapshot, tombstones, len(contents.header), conf)
     if kind.name == "v2":
         elsewhere = None if sidecar_writer is None else sidecar_writer(snapshot, contents.layout)
         return _write_v2(store, log_path, contents, kind, elsewhere)
@@ -132,20 +134,26 @@ def point_at(store: LogStore, log_path: str, hint: LastCheckpoint) -> None:
 
 
 class _Contents:
-    """The rows of a version's checkpoint; `kept` are the tombstones that haven't expired."""
+    """The rows of a version's checkpoint, read in pieces."""
 
     def __init__(self, snapshot: Snapshot, now_ms: int) -> None:
         self.snapshot = snapshot
         self.now_ms = now_ms
         self.header = rows.header(snapshot, now_ms)
-        self.kept = rows.tombstones(snapshot, now_ms)
         self.layout = rows.layout(snapshot)
-        self.num_adds = 0
-        """The number of live files returned so far."""
+        self.num_adds = self.num_removes = 0
+        """The number of live files, and of tombstones, returned so far."""
+
+    @cached_property
+    def tombstones(self) -> int:
+        """The number of tombstones that haven't expired."""
+        return sum(piece.num_rows for piece in rows.tombstones(self.snapshot, self.now_ms))
 
     def files(self, *, newer: bool = False) -> Iterator[tuple[str, pa.Array]]:
         """All rows of files; with `newer` only those of live files added after the old checkpoint."""
-        yield from (("remove", piece) for piece in rows.removes(self.kept))
+        for piece in rows.removes(rows.tombstones(self.snapshot, self.now_ms)):
+            self.num_removes += len(piece)
+            yield "remove", piece
         pieces = self.snapshot.newer_pieces if newer else self.snapshot.pieces
         for piece in _ahead(self.layout.rows(pieces(with_stats=self.layout.with_stats))):
             self.num_adds += len(piece)
@@ -154,8 +162,7 @@ class _Contents:
     @property
     def num_rows(self) -> int:
         """The number of rows of the checkpoint; valid after all files were returned."""
-        tombstones: int = self.kept.num_rows
-        return len(self.header) + tombstones + self.num_adds
+        return len(self.header) + self.num_removes + self.num_adds
 
     def hint(self, size: int, size_in_bytes: int | None, parts: int | None = None) -> LastCheckpoint:
         return LastCheckpoint(self.snapshot.version, size, parts, size_in_bytes, self.num_adds)
@@ -218,7 +225,7 @@ def _classic(contents: _Contents) -> Generator[bytes]:
 
 
 def _row_groups(contents: _Contents) -> Iterator[list[bytes]]:
-    contents.num_adds = 0
+    contents.num_adds = contents.num_removes = 0
     sink = MemorySink()
     file = CheckpointFile(rows.classic_schema(contents.layout.type), sink, rows.PIECE_ROWS)
     for kind, column in rows.structs(contents.header):  # in the first row group
@@ -278,7 +285,7 @@ def _write_v2(
     if kind.files == 1:
         max_rows = NO_BOUND  # then the number of files isn't needed
     else:
-        max_rows = max(1, -(-(contents.snapshot.num_files + contents.kept.num_rows) // kind.files))
+        max_rows = max(1, -(-(contents.snapshot.num_files + contents.tombstones) // kind.files))
     for data, count in filled(contents.layout, contents.files(newer=elsewhere is not None), max_rows):
         name = f"{uuid.uuid4()}.parquet"
         # A unique name needs no condition, because no file with it exists.

@@ -181,7 +181,8 @@ def _is_sound(
         )
         for _piece in checked_pieces(whole):
             pass
-        _ = whole.tombstones
+        for _piece in whole.tombstone_pieces():
+            pass
     except (CorruptLogError, ReplacedError) as error:
         _log.warning("%s: nothing is removed for the checkpoint %s: %s", table, checkpoint.names[0], error)
         return False

@@ -1,8 +1,10 @@
 """The commits in a table's log: its history, the version at a time, and the commit with a token."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ...errors import InvalidArgumentError, TableNotFoundError, VersionNotFoundError
+from ..log.large_commits import LARGE_COMMIT
 from ..log.reader import LogReader
 from ..protocol.actions import CommitInfo
 from . import version_times
@@ -48,6 +50,11 @@ def entries(newest: NewestSnapshot, limit: int | None) -> list[HistoryEntry]:
     times = version_times.file_times(listing, 0, snapshot.version)
     infos_by_version: dict[int, CommitInfo | None] = {}
     versions = [version for version, _ in times]
+    large = [version for version in versions if listing.commits[version].size > LARGE_COMMIT]
+    for version in large:
+        with suppress(VersionNotFoundError):
+            infos_by_version[version] = reader.commit_info(version)
+    versions = [version for version in versions if version not in large]
     for version, data in zip(versions, reader.each([listing.commits[v] for v in versions]), strict=True):
         if data is not None:
             infos = (action for action in reader.parsed(version, data) if isinstance(action, CommitInfo))

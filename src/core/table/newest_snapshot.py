@@ -53,6 +53,11 @@ class NewestSnapshot:
         known = self._known
         return known is not None and known.snapshot.version == version
 
+    def forget(self) -> None:
+        """Open the table again at the next call."""
+        with self._lock:
+            self._known = None
+
     def refresh(self) -> Snapshot:
         """Return the newest snapshot. If nothing changed since the last call, it costs one listing."""
         fields = observe.fields(self.table, store=self._loader.store)

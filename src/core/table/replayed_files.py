@@ -146,19 +146,26 @@ class ReplayedFiles:
         """See `Snapshot.tombstones`."""
         import pyarrow as pa
 
-        from ..log.columns import REMOVE_SCHEMA, mask_of, table_of
-        from ..protocol.paths import canonical_column
+        from ..log.checkpoint_shares import left
 
-        merged = self._tail.merged()
-        newer = table_of([file for file in merged.values() if isinstance(file, RemoveFile)], REMOVE_SCHEMA)
+        newer = self._newer_tombstones()
         if self._base is None:
             return newer
-        base = self._base.removes()
-        paths = canonical_column(base.column("path"), self._table)
-        rows = set(covered(paths, base.column("deletionVector"), merged))
-        if rows:
-            base = base.filter(mask_of(bytearray(row not in rows for row in range(base.num_rows))))
-        return pa.concat_tables([base, newer])
+        return pa.concat_tables([left(self._base.removes(), self._table, self._tail.merged()), newer])
+
+    def tombstone_pieces(self) -> "Iterator[pa.Table]":
+        """See `Snapshot.tombstone_pieces`."""
+        from ..log.checkpoint_shares import left
+
+        if self._base is not None:
+            for piece in self._base.remove_pieces():
+                yield left(piece, self._table, self._tail.merged())
+        yield self._newer_tombstones()
+
+    def _newer_tombstones(self) -> "pa.Table":
+        from ..log.columns import REMOVE_SCHEMA, table_of
+
+        return table_of([file for file in self._tail.merged().values() if isinstance(file, RemoveFile)], REMOVE_SCHEMA)
 
 
 class SelectedFiles(ReplayedFiles):

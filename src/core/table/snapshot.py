@@ -49,7 +49,7 @@ class Snapshot:
         fatal: bool = True,
         doubt: "Callable[[Snapshot, VersionChecksum], str | None] | None" = None,
         totals: Totals | None = None,
-        selected: "pa.Table | None" = None,
+        replayed: ReplayedFiles | None = None,
     ) -> None:
         """`doubt` returns why a state that contradicts its checksum may be wrong; `None`: the commits confirm it."""
         self.table = table
@@ -65,7 +65,7 @@ class Snapshot:
         self._known_totals = NO_FILES if totals is None and base is None and not tail.num_actions else totals
         self._exact_totals = False
         self._lock = threading.RLock()
-        self._replayed = ReplayedFiles(table, tail, base) if selected is None else SelectedFiles(table, selected)
+        self._replayed = replayed or ReplayedFiles(table, tail, base)
         self._files: pa.Table | None = None
         self._tombstones: pa.Table | None = None
         if header.protocol is None or header.metadata is None:
@@ -90,7 +90,7 @@ class Snapshot:
     def with_files(self, files: "pa.Table") -> "Snapshot":
         """The same version with only these of its files: rows with the columns of `files_with_stats_text`."""
         version = self.table, self.version, self._header, CommitOverlay(self.table), None
-        return Snapshot(*version, timestamp=self._timestamp, selected=files)
+        return Snapshot(*version, timestamp=self._timestamp, replayed=SelectedFiles(self.table, files))
 
     # --- the header -----------------------------------------------------------------------------------------------
 
@@ -291,6 +291,11 @@ class Snapshot:
                 self._tombstones = self._replayed.tombstones()
             return self._tombstones
 
+    def tombstone_pieces(self) -> "Iterator[pa.Table]":
+        """`tombstones` in pieces; those of a large checkpoint are decoded piece by piece, and not kept."""
+        with error_context(table=self.table, version=self.version):
+            yield from self._replayed.tombstone_pieces()
+
     # --- counts ---------------------------------------------------------------------------------------------------
 
     @property
@@ -437,6 +442,16 @@ class Snapshot:
             fatal=self._fatal,
             doubt=self._doubt,
             totals=totals,
+        )
+
+    def replaced(self, version: int, commits: Sequence[Sequence[Action]], files: ReplayedFiles) -> "Snapshot":
+        """The snapshot of `version` with these files; `commits` are the actions of the commits since this one."""
+        header = self._header
+        for actions in commits:
+            header = header.after(actions)
+        tail = CommitOverlay(self.table)
+        return Snapshot(
+            self.table, version, header, tail, None, timestamp=self._timestamp, totals=files.totals(), replayed=files
         )
 
     def seed_totals_from_checksum(self) -> None:

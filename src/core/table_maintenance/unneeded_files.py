@@ -8,14 +8,17 @@ retention, whatever retention VACUUM gets. So the commits since the cutoff are r
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
+from ...logstore.base import FileStatus
 from ...settings.declarations import RETENTION_CHECK
+from ..log.large_commits import LARGE_COMMIT
 from ..protocol import deletion_vectors, paths
-from ..protocol.actions import AddCDCFile, DeletionVectorDescriptor, RemoveFile
+from ..protocol.actions import Action, AddCDCFile, DeletionVectorDescriptor, RemoveFile
 from ..table.checked_pieces import checked_pieces
 
 if TYPE_CHECKING:
@@ -182,6 +185,27 @@ class Needed:
             self._add_hashes(snapshot.files)
         self._sources.append(lambda: snapshot.pieces(with_stats=False))
 
+    def add_removed(self, snapshot: "Snapshot", since_ms: int) -> None:
+        """Add the tombstones of a version that are not older than `since_ms`."""
+        import pyarrow.compute as pc
+
+        from ..log.checkpoint_file import DamagedCheckpointError
+
+        def pieces() -> "Iterator[pa.Table]":
+            for piece in snapshot.tombstone_pieces():
+                yield piece.filter(pc.greater_equal(piece.column("deletionTimestamp"), since_ms))
+
+        try:
+            self.add_pieces(pieces)
+        except DamagedCheckpointError:  # other files of the log may have the version
+            self.add_pieces(pieces)
+
+    def add_pieces(self, pieces: "Callable[[], Iterable[pa.Table]]") -> None:
+        """`add_files` of files that aren't all in memory: their names are read again if they are needed."""
+        for piece in pieces():
+            self._add_hashes(piece)
+        self._sources.append(pieces)
+
     def add_newer(self, snapshot: "Snapshot", known: "Snapshot") -> None:
         """Add the files of a version, of which those of the earlier version `known` are added already."""
         if snapshot.base is not known.base:
@@ -226,37 +250,71 @@ def needed_by(
 
     The version is `None` if the log doesn't reach back that far; the files are then those of every readable version.
     """
-    import pyarrow.compute as pc
-
     needed = Needed(log.table, same_place)
     needed.add_version(snapshot)
-    tombstones = snapshot.tombstones
-    needed.add_files(tombstones.filter(pc.greater_equal(tombstones.column("deletionTimestamp"), before_ms)))
+    needed.add_removed(snapshot, before_ms)
     try:
         version: int | None = min(log.version_at(before_ms, can_return_last=True), snapshot.version)
     except (TimestampOutOfRangeError, VersionNotFoundError):
         version = None
-    for action in gone_since(log, 0 if version is None else version + 1, snapshot.version):
+    first = 0 if version is None else version + 1
+    small, large = _commits(log, first, snapshot.version)
+    for action in _gone_in(log, small):
         needed.add(action.path)
         if isinstance(action, RemoveFile):
             needed.add_vector(action.deletion_vector)
+    if large:
+        needed.add_pieces(lambda: _gone_pieces(log, large))
     return needed, version
 
 
 def gone_since(log: "ReadableLog", first: int, last: int) -> Iterator[RemoveFile | AddCDCFile]:
     """The removed files and the change data files of the commits `first` to `last` that still exist."""
-    if first > last:
-        return
-    listed = log.reader.list(first).commits
-    versions = [version for version in sorted(listed) if first <= version <= last]
+    small, large = _commits(log, first, last)
+    yield from _gone_in(log, small)
+    yield from chain.from_iterable(_gone_in_large(log, large))
+
+
+def _commits(log: "ReadableLog", first: int, last: int) -> tuple[dict[int, FileStatus], dict[int, FileStatus]]:
+    """The commits from `first` to `last` by version: the small and the large ones."""
+    listed = log.reader.list(first).commits if first <= last else {}
+    chosen = {version: listed[version] for version in sorted(listed) if first <= version <= last}
+    large = {version: status for version, status in chosen.items() if status.size > LARGE_COMMIT}
+    return {version: status for version, status in chosen.items() if version not in large}, large
+
+
+def _gone_in(log: "ReadableLog", commits: Mapping[int, FileStatus]) -> Iterator[RemoveFile | AddCDCFile]:
+    versions = list(commits)
     for start in range(0, len(versions), _CHUNK):
         chunk = versions[start : start + _CHUNK]
-        for version, data in zip(chunk, log.reader.many([listed[v] for v in chunk]), strict=True):
+        for version, data in zip(chunk, log.reader.many([commits[v] for v in chunk]), strict=True):
             if data is None or (b'"remove"' not in data and b'"cdc"' not in data):
                 continue
-            for action in log.reader.parsed(version, data):
-                if isinstance(action, RemoveFile | AddCDCFile):
-                    yield action
+            yield from _gone(log.reader.parsed(version, data))
+
+
+def _gone_in_large(log: "ReadableLog", commits: Mapping[int, FileStatus]) -> Iterator[list[RemoveFile | AddCDCFile]]:
+    for version, status in commits.items():
+        yield from (_gone(actions) for actions in log.reader.batches(version, status))
+
+
+def _gone(actions: Iterable[Action]) -> list[RemoveFile | AddCDCFile]:
+    return [action for action in actions if isinstance(action, RemoveFile | AddCDCFile)]
+
+
+def _gone_pieces(log: "ReadableLog", commits: Mapping[int, FileStatus]) -> "Iterator[pa.Table]":
+    """The removed files and the change data files of large commits, with the columns that `Needed` reads."""
+    import pyarrow as pa
+
+    from ..log.columns import DELETION_VECTOR, column_of
+
+    for actions in _gone_in_large(log, commits):
+        removes = [action for action in actions if isinstance(action, RemoveFile)]
+        changes = [action.path for action in actions if isinstance(action, AddCDCFile)]
+        paths_ = pa.chunked_array([column_of(removes, "path", pa.string()), pa.array(changes, pa.string())])
+        vectors = column_of(removes, "deletionVector", DELETION_VECTOR)
+        none = pa.nulls(len(changes), DELETION_VECTOR)
+        yield pa.table({"path": paths_, "deletionVector": pa.chunked_array([vectors, none])})
 
 
 # --- what may go --------------------------------------------------------------------------------------------------

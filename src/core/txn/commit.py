@@ -14,8 +14,9 @@ A commit therefore moves to another version only after it has read another write
 serves all attempts of a commit at rising versions: of all versions that were tried, only the last can hold the commit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from ...clock import Clock
@@ -78,6 +79,7 @@ def attempt(
     clock: Clock,
     dice: Callable[[], float],
     patience: Patience = PATIENCE,
+    more: Callable[[], Iterable[bytes]] | None = None,
 ) -> Outcome:
     """Write `data` to `path`, the commit file of one version, and find out the outcome.
 
@@ -89,6 +91,7 @@ def attempt(
         clock: Used to wait between tries.
         dice: Gives random numbers in [0, 1), for the length of the waits.
         patience: The number of tries and the length of the waits.
+        more: Returns the rest of a commit that is too large for memory, in pieces: the same bytes at each call.
 
     Returns:
         The outcome.
@@ -104,7 +107,10 @@ def attempt(
             if number:
                 clock.sleep(patience.pause(number, dice))
             try:
-                store.write(path, data)
+                if more is None:
+                    store.write(path, data)
+                else:
+                    store.write_pieces(path, chain((data,), more()))
                 return Won()
             except (FileExistsError, WriteOutcomeUnknown) as error:
                 reason, cause = str(error), error

@@ -1,7 +1,7 @@
 """The attempts of a commit: one version after the other, checked against each commit that came first."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -59,8 +59,13 @@ class CommitLoop:
         read_at: float,
         dice: Callable[[], float],
         patience: Patience,
+        more: Callable[[], Iterable[bytes]] | None = None,
     ) -> None:
-        """`parent` is the version that the transaction read, `read_at` when it did, by the monotonic clock."""
+        """`parent` is the version that the transaction read, `read_at` when it did, by the monotonic clock.
+
+        `more` is as in `attempt`.
+        """
+        self._more = more
         self._log = log
         self._record = record
         self._parent = parent
@@ -126,6 +131,7 @@ class CommitLoop:
                 clock=self._log.clock,
                 dice=self._dice,
                 patience=self._patience,
+                more=self._more,
             )
         except Exception:
             record.committed = False

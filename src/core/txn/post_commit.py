@@ -16,9 +16,13 @@ from .conflict import Winner
 if TYPE_CHECKING:
     from ..log_maintenance.checkpoint_writer import SidecarWriter
     from ..table.snapshot import Snapshot
+    from .whole_removal import WholeRemoval
     from .writable_log import WritableLog
 
 logger = logging.getLogger(__name__)
+
+_PART_SIZE = 1_000_000
+"""The most files in one part of the checkpoint after the removal of all files, unless the session sets it."""
 
 
 def after_commit(
@@ -30,6 +34,7 @@ def after_commit(
     info: CommitInfo,
     actions: Sequence[Action],
     sidecar_writer: "SidecarWriter | None" = None,
+    removal: "WholeRemoval | None" = None,
 ) -> None:
     """Do the steps that follow the commit of `info` and `actions` as `version`.
 
@@ -43,7 +48,11 @@ def after_commit(
         info: Its commitInfo.
         actions: Its other actions.
         sidecar_writer: Writes the sidecars of a checkpoint; `None`: the core writes them.
+        removal: The files that the commit removes beside its actions.
     """
+    if removal is not None:
+        _after_removal(log, removal, [*(winner.actions for winner in winners), actions], version)
+        return
     try:
         rows = [*((winner.version, winner.actions) for winner in winners), (version, (info, *actions))]
         snapshot = log.committed(read, rows)
@@ -78,6 +87,24 @@ def after_commit(
             step.run()
         except Exception:
             _warn(log, version, step.failure)
+
+
+def _after_removal(
+    log: "WritableLog", removal: "WholeRemoval", commits: Sequence[Sequence[Action]], version: int
+) -> None:
+    """Write the checkpoint of the version at once: it spares all readers the reading of the commit."""
+    log.forget()
+    try:
+        log.write_checkpoint(removal.after(commits, version), part_size=_PART_SIZE)
+        snapshot = log.snapshot(version)
+    except Exception:
+        _warn(log, version, "its checkpoint wasn't written: the next read loads the whole commit into memory")
+        return
+    try:
+        if snapshot.properties.enable_expired_log_cleanup:
+            log.clean_up_after(snapshot)
+    except Exception:
+        _warn(log, version, "expired files of its log weren't removed: the next checkpoint tries again")
 
 
 class _Step(NamedTuple):

@@ -319,13 +319,8 @@ def _check_files(base: Base, actions: list[Action], mapping: ColumnMapping) -> N
                 )
             _once("added", action, added, base)
         elif isinstance(action, RemoveFile):
-            if action.data_change and base.metadata is not None and _append_only(base.metadata):
-                raise AppendOnlyTableError(
-                    f"{base.table} has delta.appendOnly=true: data can be added, but not changed or removed. To change "
-                    "data, unset the property first",
-                    condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
-                    parameters={"table_name": base.table, "config": "delta.appendOnly"},
-                )
+            if action.data_change:
+                check_removable(base)
             _once("removed", action, removed, base)
         elif isinstance(action, AddCDCFile) and action.partition_values.keys() != columns:
             raise InvalidArgumentError(
@@ -336,6 +331,17 @@ def _check_files(base: Base, actions: list[Action], mapping: ColumnMapping) -> N
         for path, vector in added.items():
             if path in removed and removed[path] == vector:
                 raise InvalidArgumentError(f"one commit to {base.table} can't both add and remove the file {path}")
+
+
+def check_removable(base: Base) -> None:
+    """Raise AppendOnlyTableError if data can't be removed from the table."""
+    if base.metadata is not None and _append_only(base.metadata):
+        raise AppendOnlyTableError(
+            f"{base.table} has delta.appendOnly=true: data can be added, but not changed or removed. To change "
+            "data, unset the property first",
+            condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+            parameters={"table_name": base.table, "config": "delta.appendOnly"},
+        )
 
 
 def _once(verb: str, action: AddFile | RemoveFile, seen: dict[str, str | None], base: Base) -> None:

@@ -24,9 +24,10 @@ from .commit_loop import CommitLoop
 from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, metadata_changes
 from .operation import Operation
 from .post_commit import after_commit
-from .prepare import Base, Prepared, check_shape, implied_protocol, prepare, requested
+from .prepare import Base, Prepared, check_removable, check_shape, implied_protocol, prepare, requested
 from .record import CommitRecord, begin
 from .versioned_fields import ParentVersion
+from .whole_removal import WholeRemoval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -219,6 +220,7 @@ class Transaction:
         user_metadata: str | None = None,
         tags: Mapping[str, str] | None = None,
         engine_info: str = ENGINE_INFO,
+        removal: WholeRemoval | None = None,
     ) -> Committed:
         """Commit `actions` at the next free version, rebased onto the commits that came first.
 
@@ -228,6 +230,7 @@ class Transaction:
             user_metadata: `commitInfo.userMetadata`; `None`: the session's setting.
             tags: `commitInfo.tags`.
             engine_info: `commitInfo.engineInfo`.
+            removal: Removes all files of the version that was read, in pieces; `actions` then remove none.
 
         Returns:
             The commit, which is then in the log.
@@ -251,9 +254,10 @@ class Transaction:
             read_at=self._began,
             dice=self._dice,
             patience=self._patience,
+            more=None if removal is None else removal.lines,
         )
         try:
-            return self._commit(loop, actions, operation, user_metadata, tags, engine_info)
+            return self._commit(loop, actions, operation, user_metadata, tags, engine_info, removal)
         except KeyboardInterrupt as interrupt:
             raise loop.interrupted() or interrupt from None
 
@@ -265,6 +269,7 @@ class Transaction:
         user_metadata: str | None,
         tags: Mapping[str, str] | None,
         engine_info: str,
+        removal: WholeRemoval | None,
     ) -> Committed:
         log = self._log
         began = log.clock.monotonic()
@@ -273,7 +278,7 @@ class Transaction:
                 f"readers of {type(log.store).__name__} may see a part of a file: a commit through it could damage the "
                 f"log of {self.table}. Choose another LogStore"
             )
-        staged, reads, level = self._prepare(actions, operation)
+        staged, reads, level = self._prepare(actions, operation, removal)
         info = CommitInfo(
             timestamp=log.clock.now_ms(),
             operation=operation.name,
@@ -297,6 +302,7 @@ class Transaction:
             info=commit.info,
             actions=commit.actions,
             sidecar_writer=self.sidecar_writer,
+            removal=removal,
         )
         return Committed(commit.version, commit.actions, commit.info, commit.attempts, milliseconds)
 
@@ -323,15 +329,22 @@ class Transaction:
             return {metadata_changes.TRACKING_ONLY_TAG: "true", **(tags or {})}
         return tags
 
-    def _prepare(self, actions: Iterable[Action], operation: Operation) -> tuple[Staged, ReadSet, IsolationLevel]:
+    def _prepare(
+        self, actions: Iterable[Action], operation: Operation, removal: WholeRemoval | None
+    ) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
+        if removal is not None:
+            # Also files that concurrent commits add or remove.
+            self._whole_table = True
+            if removal.data_change:
+                check_removable(base)
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
         snapshot = self.snapshot
         changed = snapshot is not None and prepared.metadata is not snapshot.metadata
         if snapshot is not None and changed and not column_mapping.same_layout(snapshot.mapping, prepared.metadata):
             # The commit must remove every file of the old layout, also those that concurrent commits add.
             self._whole_table = True
-        if snapshot is not None and changed:
+        if snapshot is not None and changed and removal is None:
             _check_row_ids(snapshot, prepared)
         iceberg_enabled.check(
             prepared.metadata, base.metadata, prepared.actions, self.table, lambda: _tagged_files(snapshot)
@@ -355,8 +368,11 @@ class Transaction:
             drops_features=snapshot is not None
             and bool(features.supported(snapshot.protocol) - features.supported(prepared.protocol)),
             restates_files=operation.restates_files,
+            removes_all=removal is not None,
         )
         level = isolation_level(prepared.metadata)
+        if removal is not None and removal.data_change:
+            return staged, reads, level
         return staged, reads, conflict.level_for(prepared.actions, level, changes_data=operation.changes_data)
 
 

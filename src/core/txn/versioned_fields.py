@@ -90,7 +90,7 @@ def _keeps_row_ids(staged: Staged) -> bool | None:
     """Whether rewritten rows keep their ids; None: no row is rewritten, or the table has no row tracking."""
     if staged.read_metadata is None or not row_tracking.enabled(staged.protocol, staged.metadata):
         return None
-    if not staged.removed:
+    if not staged.removes_files:
         return None  # no row is rewritten
     if row_tracking.enabled(staged.protocol, staged.read_metadata):
         return True

@@ -36,7 +36,16 @@ class WritableLog(ReadableLog, Protocol):
     def committed(self, read: "Snapshot | None", commits: Iterable[tuple[int, Sequence[Action]]]) -> "Snapshot":
         """Add commits that followed `read` to the handle, with no request; return the snapshot of the last one."""
 
-    def write_checkpoint(self, snapshot: "Snapshot", sidecar_writer: "SidecarWriter | None" = None) -> "LastCheckpoint":
+    def forget(self) -> None:
+        """Read the log again at the next request for the newest version."""
+
+    def write_checkpoint(
+        self,
+        snapshot: "Snapshot",
+        sidecar_writer: "SidecarWriter | None" = None,
+        *,
+        part_size: int | None = None,
+    ) -> "LastCheckpoint":
         """Write the checkpoint of a version, and update `_last_checkpoint`."""
 
     def clean_up_after(self, newest: "Snapshot") -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import features, properties, rules, schema
-from ...core.protocol.actions import Action, AddFile, Metadata
+from ...core.protocol.actions import Action, Metadata
 from ...core.protocol.column_mapping import transformed
 from ...core.protocol.schema import StructField, StructType
 from ...core.table import clustering
@@ -32,7 +32,9 @@ from ...errors import (
 )
 from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
+from ..command.removal import Removal
 from ..command.target_metadata import partition_names
+from ..command.whole_files import remove_all
 from ..maintain import cluster_by
 
 logger = logging.getLogger(__name__)
@@ -126,7 +128,7 @@ def _create(
     stored = properties.without_protocol_properties(metadata.configuration)
     txn.set_metadata(replace(metadata, configuration=stored), replaces_table=old is not None)
     actions: list[Action] = []
-    removed: list[AddFile] = []
+    removal = Removal()
     if definition.cluster_by:
         actions.append(cluster_by.staged(txn, definition.cluster_by))
     if old is not None:
@@ -134,12 +136,11 @@ def _create(
         old_clustering = old.domain_metadata.get(clustering.DOMAIN)
         if old_clustering is not None and not old_clustering.removed and not definition.cluster_by:
             actions.append(replace(old_clustering, removed=True))
-        now = log.clock.now_ms()
-        removed = list(old.add_files())
-        actions += (add.remove(now) for add in removed)
+        removal = remove_all(command)
+        actions += removal.actions(log.clock.now_ms())
     operation = _operation(definition, txn.metadata, mode)
     if frame is None:
-        return command.commit(actions, operation)
+        return command.commit(actions, operation, removal=removal.whole)
     if old is not None:
         frame, _ = pinning.pinned(frame, log, old)
     with command.discarded_on_failure():
@@ -150,9 +151,9 @@ def _create(
             "numOutputBytes": written.bytes,
         }
         if operation.replaces_table:
-            metrics |= {"numRemovedFiles": len(removed), "numRemovedBytes": sum(add.size for add in removed)}
+            metrics |= {"numRemovedFiles": removal.num_removed, "numRemovedBytes": removal.removed_bytes}
         as_select = replace(operation, name=f"{operation.name} AS SELECT", metrics=metrics)
-        return command.commit([*written.adds, *actions], as_select)
+        return command.commit([*written.adds, *actions], as_select, removal=removal.whole)
 
 
 def check_same(definition: Definition, existing: Snapshot) -> None:

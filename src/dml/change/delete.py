@@ -11,7 +11,8 @@ from ...engine.read import scan
 from ...engine.write import writer
 from ..command.command import PLAIN, Command, CommitOptions, RowsChanged, command_scope
 from ..command.removal import Removal
-from .touched_files import remove_all, remove_matching
+from ..command.whole_files import remove_all
+from .touched_files import remove_matching
 
 logger = logging.getLogger(__name__)
 
@@ -40,18 +41,19 @@ def delete(
         command.name_rows(alias)
         with command.discarded_on_failure():
             if condition is None:
-                removal, printed = remove_all(command.txn), ["true"]
+                removal, printed = remove_all(command, count_rows=True), ["true"]
             else:
                 frame = scan.for_conditions(spark, command.snapshot, alias)
                 split = scan.split_condition(frame, condition, command.snapshot.mapping, command.row_alias)
                 removal = remove_matching(command, split, writer.WriteOptions())
                 printed = split.sql
-            if not removal.removed:
+            if not removal.num_removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
                 return RowsChanged(None, 0)
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": printed}, metrics)
-            return RowsChanged(command.commit(removal.actions(log.clock.now_ms()), operation), removal.deleted_rows)
+            actions = removal.actions(log.clock.now_ms())
+            return RowsChanged(command.commit(actions, operation, removal=removal.whole), removal.deleted_rows)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
@@ -60,8 +62,8 @@ def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
     """
     counts_bytes = not removal.by_vectors
     metrics: dict[str, int | str] = {
-        "numRemovedFiles": len(removal.removed_files),
-        "numRemovedBytes": sum(add.size for add in removal.removed_files if counts_bytes),
+        "numRemovedFiles": removal.num_removed_files,
+        "numRemovedBytes": removal.removed_bytes if counts_bytes else 0,
         "numAddedBytes": sum(add.size for add in removal.written),
         "numAddedChangeFiles": len(removal.changes),
         **removal.vector_metrics(),

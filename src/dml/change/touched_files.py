@@ -5,9 +5,7 @@ import time
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from ...core.protocol.actions import AddFile
 from ...core.skipping import predicates
-from ...core.txn.transaction import Transaction
 from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.write import writer
@@ -15,14 +13,8 @@ from ...progress import files_text, stage
 from ..command import change_data, row_deletion, rows
 from ..command.command import Command
 from ..command.removal import Removal, num_records
-
-
-def remove_all(txn: Transaction) -> Removal:
-    """Remove every file of the table, without reading data."""
-    assert txn.snapshot is not None
-    began = time.monotonic()
-    txn.read_whole_table()
-    return _whole(txn.snapshot.add_files(), began)
+from ..command.whole_files import elapsed_ms as _ms
+from ..command.whole_files import whole_files
 
 
 def remove_matching(command: Command, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
@@ -38,7 +30,7 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
     if condition.data is None:
         numbers = scan.exact_partitions(command.spark, snapshot, condition)
         record_read(command, condition.predicate, snapshot.files.take(numbers))
-        return _whole(snapshot.add_files(numbers), began)
+        return whole_files(snapshot.add_files(numbers), began)
 
     candidates = scan.candidates(command.spark, snapshot, condition)
     record_read(command, condition.predicate, snapshot.files.take(candidates))
@@ -95,13 +87,3 @@ def record_read(command: Command, predicate: predicates.Predicate, files: pa.Tab
     """Record in the transaction that the command selected these files by the predicate."""
     command.txn.read_predicate(predicate, time_zone=settings.time_zone(command.spark))
     command.txn.read_table(files)
-
-
-def _whole(removed: list[AddFile], began: float) -> Removal:
-    counts = [num_records(add) for add in removed]
-    known = [count for count in counts if count is not None]
-    return Removal(removed=removed, deleted_rows=sum(known) if len(known) == len(counts) else None, scan_ms=_ms(began))
-
-
-def _ms(since: float) -> int:
-    return round((time.monotonic() - since) * 1000)

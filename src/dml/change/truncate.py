@@ -8,7 +8,7 @@ from ...core.deltalog import DeltaLog
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from .touched_files import remove_all
+from ..command.whole_files import remove_all
 
 
 def truncate(spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN) -> Committed | None:
@@ -20,11 +20,12 @@ def truncate(spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN)
         began = time.monotonic()
         command = Command.on(spark, log, options)
         command.check_removable()
-        removal = remove_all(command.txn)
-        if not removal.removed:
+        removal = remove_all(command)
+        if not removal.num_removed:
             return None
         metrics: dict[str, int | str] = {
-            "numRemovedFiles": len(removal.removed),
+            "numRemovedFiles": removal.num_removed,
             "executionTimeMs": round((time.monotonic() - began) * 1000),
         }
-        return command.commit(removal.actions(log.clock.now_ms()), Operation("TRUNCATE", {}, metrics))
+        operation = Operation("TRUNCATE", {}, metrics)
+        return command.commit(removal.actions(log.clock.now_ms()), operation, removal=removal.whole)

@@ -25,9 +25,10 @@ from ...errors import (
 from ..command import change_data, rows, target_metadata
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import Removal, num_records
+from ..command.whole_files import remove_all
 from ..maintain import cluster_by
 from . import overwrite
-from .touched_files import remove_all, remove_matching
+from .touched_files import remove_matching
 
 logger = logging.getLogger(__name__)
 
@@ -153,15 +154,21 @@ def _write(
         else:
             written = rows.write_new(command, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
-            removal = overwrite.partitions(command, written.adds) if dynamic else remove_all(txn)
+            if dynamic:
+                removal = overwrite.partitions(command, written.adds)
+            else:
+                removal = remove_all(command, data_change=request.data_change)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
         actions += removal.changes
         unchanged = txn.snapshot is not None and metadata == txn.snapshot.metadata
-        if not actions and unchanged and request.stream is None:
+        if not actions and not removal.num_removed and unchanged and request.stream is None:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
         return command.commit(
-            [*layout, *actions], _operation(request, written, removal), empty=request.stream is not None
+            [*layout, *actions],
+            _operation(request, written, removal),
+            empty=request.stream is not None,
+            removal=removal.whole,
         )
 
 
@@ -239,7 +246,7 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
         added = len(written.adds)
         of_stream: dict[str, int | str] = {
             "numAddedFiles": added,
-            "numRemovedFiles": len(removal.removed),
+            "numRemovedFiles": removal.num_removed,
             "numOutputRows": written.rows,
             "numOutputBytes": written.bytes,
         }
@@ -262,8 +269,8 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
     }
     if request.overwrites or request.replace_where is not None:
         metrics |= {
-            "numRemovedFiles": len(removal.removed_files),
-            "numRemovedBytes": sum(add.size for add in removal.removed_files),
+            "numRemovedFiles": removal.num_removed_files,
+            "numRemovedBytes": removal.removed_bytes,
         }
     if request.replace_where is not None:
         metrics |= {"numCopiedRows": kept, "numAddedChangeFiles": len(removal.changes)}

@@ -20,6 +20,7 @@ from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...core.txn.record import recorded
 from ...core.txn.transaction import Committed, Transaction
+from ...core.txn.whole_removal import WholeRemoval
 from ...engine.jvm import interrupts
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
@@ -277,18 +278,26 @@ class Command:
             options=scan.EVERY_ROW,
         )
 
-    def commit(self, actions: Sequence[Action], operation: Operation, *, empty: bool = False) -> Committed:
+    def commit(
+        self,
+        actions: Sequence[Action],
+        operation: Operation,
+        *,
+        empty: bool = False,
+        removal: WholeRemoval | None = None,
+    ) -> Committed:
         """Commit, and refresh Spark's cache for the table, so that cached frames see the new version.
 
         The `txn` action of an idempotent command is put before `actions`, unless `actions` is empty and
-        `empty` is false.
+        `empty` is false. `removal` removes all files of a large table.
         """
+        empty = empty or removal is not None
         if self.numbered:
             self._move_marks(actions, operation)
         if (actions or empty) and self.options.transaction is not None:
             actions = [SetTransaction(*self.options.transaction, self.log.clock.now_ms()), *actions]
-        stage(f"committing {_files_of(actions)}")
-        committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata)
+        stage(f"committing {_files_of(actions, 0 if removal is None else removal.num_files)}")
+        committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata, removal=removal)
         stage(f"version {committed.version} is committed")
         try:
             scan.refresh_cached(self.spark, self.log)
@@ -344,9 +353,9 @@ class Command:
         self._written.clear()
 
 
-def _files_of(actions: Sequence[Action]) -> str:
+def _files_of(actions: Sequence[Action], more_removed: int) -> str:
     added = sum(isinstance(action, AddFile) for action in actions)
-    removed = sum(isinstance(action, RemoveFile) for action in actions)
+    removed = more_removed + sum(isinstance(action, RemoveFile) for action in actions)
     return f"{files_text(added)} added, {files_text(removed)} removed"
 
 

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from ...core.protocol.actions import Action, AddCDCFile, AddFile
+from ...core.txn.whole_removal import WholeRemoval
 
 _COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
 
@@ -30,6 +31,23 @@ class Removal:
     scan_ms: int = 0
     rewrite_ms: int = 0
     by_vectors: bool = False
+    whole: WholeRemoval | None = None
+    """All files of a large table, which are then not in `removed`."""
+
+    @property
+    def num_removed(self) -> int:
+        """The number of files that the commit removes."""
+        return len(self.removed) if self.whole is None else self.whole.num_files
+
+    @property
+    def num_removed_files(self) -> int:
+        """The number of `removed_files`."""
+        return len(self.removed_files) if self.whole is None else self.whole.num_files
+
+    @property
+    def removed_bytes(self) -> int:
+        """The bytes of `removed_files`."""
+        return sum(add.size for add in self.removed_files) if self.whole is None else self.whole.size_in_bytes
 
     @property
     def written(self) -> list[AddFile]:
@@ -54,7 +72,8 @@ class Removal:
         updated = sum(add.deletion_vector is not None for add in marked)
         return {
             "numDeletionVectorsAdded": len(marked),
-            "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in self.removed),
+            "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in self.removed)
+            + (0 if self.whole is None else self.whole.num_vectors),
             "numDeletionVectorsUpdated": updated,
         }
 

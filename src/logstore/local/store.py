@@ -2,11 +2,12 @@
 
 import contextlib
 import errno
+import io
 import logging
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any, BinaryIO, ClassVar, cast
 
 from ...clock import Clock, SystemClock
 from ...errors import InvalidArgumentError, TablelogError, WriteOutcomeUnknown
@@ -21,6 +22,7 @@ STALE_AFTER_MS = 24 * 60 * 60 * 1000
 
 _SWEEP_EVERY_SECONDS = 3600.0
 _MOST_SWEPT = 10_000
+_BUFFER_BYTES = 1 << 20
 
 _UNFLUSHED = ".crc"
 """The suffix of version checksums, which aren't flushed to disk. A flush would double the time of a commit, and readers
@@ -57,6 +59,10 @@ class LocalLogStore(LogStore):
 
     def read_at_most(self, path: str, most: int) -> bytes:
         return self._read(path, most)
+
+    def open_file(self, path: str) -> BinaryIO:
+        raw = posix.open_regular(local_path(path), shown(path))
+        return io.BufferedReader(cast(io.FileIO, raw), _BUFFER_BYTES)
 
     @staticmethod
     def _read(path: str, most: int | None) -> bytes:

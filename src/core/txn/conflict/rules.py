@@ -88,6 +88,10 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
         )
     if staged.restates_files:
         return _without_touched(rebased, winner)
+    if winner.backfills and staged.removes_all:
+        raise _conflict(
+            ConcurrentAppendException, staged, winner, "assigned row ids to files that this transaction removes"
+        )
     if winner.backfills:
         return _with_row_ids(rebased, winner)
     if winner.adds:

@@ -84,6 +84,7 @@ class Staged:
         blind_append: The transaction only adds files and read none.
         drops_features: The transaction removes features from the protocol.
         restates_files: As in `Operation`.
+        removes_all: The commit also removes each file of the version that was read; `actions` don't contain this.
     """
 
     table: str
@@ -95,6 +96,12 @@ class Staged:
     blind_append: bool = False
     drops_features: bool = False
     restates_files: bool = False
+    removes_all: bool = False
+
+    @property
+    def removes_files(self) -> bool:
+        """Whether the transaction removes files."""
+        return self.removes_all or bool(self.removed)
 
     @cached_property
     def writes_metadata(self) -> bool:

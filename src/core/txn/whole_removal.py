@@ -1,0 +1,135 @@
+"""The removal of every file of a version, read from its checkpoint in pieces: for commits with millions of removes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..iceberg import enabled as iceberg_enabled
+from ..log.replay import NO_FILES, CommitOverlay, Totals
+from ..protocol.actions import Action, Metadata
+from ..protocol.codec import serialise
+from ..table import manifest
+from ..table.replayed_files import ReplayedFiles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..table.snapshot import Snapshot
+
+_BYTES = 32 << 20
+"""If the checkpoint has more bytes, its files are removed in pieces: a removed file takes kilobytes in memory."""
+_LINES = 1 << 13
+
+
+@dataclass(frozen=True)
+class WholeRemoval:
+    """A `remove` for each live file of `snapshot`, without its statistics and tags.
+
+    `deletion_timestamp` is in milliseconds. `num_records` is the number of rows by the statistics, deleted rows
+    left out; None: unknown, or not counted.
+    """
+
+    snapshot: "Snapshot"
+    deletion_timestamp: int
+    data_change: bool
+    num_files: int
+    size_in_bytes: int
+    num_vectors: int
+    num_records: int | None
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of the commit, in pieces; the same bytes at each call."""
+        from ..log.columns import removes_of
+
+        for piece in self.pieces():
+            for start in range(0, piece.num_rows, _LINES):
+                yield serialise(removes_of(piece.slice(start, _LINES)))
+
+    def pieces(self) -> "Iterator[pa.Table]":
+        """The removes as rows with the columns of `REMOVE_SCHEMA`."""
+        import pyarrow as pa
+
+        from ..log.columns import REMOVE_SCHEMA
+
+        for piece in self.snapshot.pieces(with_stats=False):
+            rows = piece.num_rows
+            more: dict[str, Any] = {
+                "deletionTimestamp": pa.repeat(pa.scalar(self.deletion_timestamp, pa.int64()), rows),
+                "dataChange": pa.repeat(pa.scalar(self.data_change), rows),
+                "extendedFileMetadata": pa.repeat(pa.scalar(True), rows),
+                "stats": pa.nulls(rows, pa.string()),
+            }
+            columns = [more[f.name] if f.name in more else piece.column(f.name) for f in REMOVE_SCHEMA]
+            yield pa.table(columns, schema=REMOVE_SCHEMA)
+
+    def after(self, commits: Sequence[Sequence[Action]], version: int) -> "Snapshot":
+        """The version `version`, for its checkpoint: after `commits` and this removal, the last of them its own."""
+        later = CommitOverlay(self.snapshot.table)
+        for actions in commits:
+            later = later.extend(actions)
+        return self.snapshot.replaced(version, commits, FilesAfter(self.snapshot.table, self, later))
+
+
+def whole_removal(
+    snapshot: "Snapshot",
+    after: Metadata,
+    deletion_timestamp: int,
+    *,
+    data_change: bool = True,
+    count_rows: bool = False,
+) -> WholeRemoval | None:
+    """The removal of all files of a version in pieces; None if its log is small, or its checkpoint is damaged.
+
+    Also None for a table with Iceberg's metadata or manifests, which need each removed file; `after` is the metadata
+    after the commit. The files are counted and compared with the checksum. Raises ChecksumMismatchError.
+    """
+    base = snapshot.base
+    if base is None or not base.files or base.size_in_bytes <= _BYTES:
+        return None
+    if any(iceberg_enabled.is_enabled(one) or manifest.enabled(one) for one in (snapshot.metadata, after)):
+        return None
+    from ..log.checkpoint_file import DamagedCheckpointError
+    from ..log.columns import counted
+    from ..skipping import stats
+
+    totals, records = Totals(), 0 if count_rows else None
+    try:
+        for piece in snapshot.pieces(with_stats=count_rows):
+            totals += counted(piece)
+            if records is not None:
+                counts = stats.read(piece, (), snapshot.mapping.physical).num_records
+                records = None if counts.null_count else records + sum(counts.to_pylist())
+    except DamagedCheckpointError:
+        return None  # the version is read from other files of the log, with all columns
+    snapshot.verify(totals)
+    return WholeRemoval(
+        snapshot,
+        deletion_timestamp,
+        data_change,
+        totals.num_files,
+        totals.size_in_bytes,
+        totals.num_deletion_vectors,
+        None if records is None else records - totals.num_deleted_records,
+    )
+
+
+class FilesAfter(ReplayedFiles):
+    """The files after a whole removal: those that `later` commits add; the other commits may be concurrent ones."""
+
+    def __init__(self, table: str, removal: WholeRemoval, later: CommitOverlay) -> None:
+        super().__init__(table, later, None)
+        self._removal = removal
+        self._later = later
+
+    def totals(self) -> Totals:
+        """The number and the bytes of the added files."""
+        return NO_FILES.changed((1, file.size, file.deletion_vector) for file in self.added)
+
+    def tombstone_pieces(self) -> "Iterator[pa.Table]":
+        """The older tombstones, the removed files, and what the later commits removed."""
+        from ..log.checkpoint_shares import left
+
+        for pieces in (self._removal.snapshot.tombstone_pieces(), self._removal.pieces()):
+            for piece in pieces:
+                yield left(piece, self._table, self._later.merged())
+        yield from super().tombstone_pieces()

@@ -1,0 +1,391 @@
+"""Commands that remove all files of a large table: the same commit and state as on a small one, written in pieces."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from support.commands import copy_of
+from support.spark_tables import Table
+from tablelog.core import AddFile, DeltaLog, Operation
+from tablelog.core.log import checkpoint
+from tablelog.core.log.columns import adds_of, removes_of
+from tablelog.core.protocol.actions import RemoveFile
+from tablelog.core.txn import whole_removal
+from tablelog.core.txn.whole_removal import WholeRemoval
+from tablelog.dml.alter.create import Definition, create
+from tablelog.errors import (
+    AppendOnlyTableError,
+    ConcurrentAppendException,
+    ConcurrentDeleteReadException,
+    CorruptLogError,
+    DeltaConcurrentModificationException,
+    StorageError,
+)
+from tablelog.logstore.local.store import LocalLogStore
+from tablelog.spark import DeltaTable, conf
+
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.enableRowTracking": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.enableChangeDataFeed": "true",
+    "delta.checkpoint.writeStatsAsStruct": "true",
+    "delta.checkpoint.writeStatsAsJson": "false",
+}
+COMMANDS: dict[str, Callable[[Table], Any]] = {
+    "delete": lambda t: t.delta.delete(),
+    "truncate": lambda t: t.spark.sql(f"TRUNCATE TABLE delta.`{t.path}`"),
+    "overwrite": lambda t: t.write(_rows(t.spark, 900, 3), "overwrite"),
+    "overwrite with nothing": lambda t: t.write(_rows(t.spark, 900, 0), "overwrite"),
+    "overwrite of the schema": lambda t: t.write(
+        t.spark.range(2).select(F.col("id").alias("other")), "overwrite", overwriteSchema="true"
+    ),
+    "insert overwrite": lambda t: t.spark.sql(f"INSERT OVERWRITE delta.`{t.path}` VALUES (1, 'x')"),
+    "replace": lambda t: DeltaTable.replace(t.spark).location(t.path).addColumn("n", "int").execute(),
+    "replace as select": lambda t: create(
+        t.spark, DeltaLog.for_path(t.path), Definition(), "createOrReplace", frame=t.spark.range(2)
+    ),
+}
+
+
+def _rows(spark: SparkSession, first: int, count: int) -> Any:
+    part = F.element_at(
+        F.array(F.lit("a b/%"), F.lit('"é\\'), F.lit(None).cast("string")), (F.col("id") % 3 + 1).cast("int")
+    )
+    return spark.range(first, first + count, 1, 1).select("id", part.alias("p"))
+
+
+@pytest.fixture(scope="module")
+def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """Files in a checkpoint with vectors and tombstones, and later commits that add, mark and remove files."""
+    table = Table(spark, tmp_path_factory.mktemp("whole") / "table")
+    table.write(_rows(spark, 0, 12), by=("p",), **PROPERTIES)
+    table.write(_rows(spark, 12, 12))
+    table.delta.delete("id in (1, 15)")
+    table.delta.delete("p = 'a b/%' and id < 12")
+    DeltaLog.for_path(table.path).checkpoint()
+    table.write(_rows(spark, 60, 6))
+    table.delta.delete("id in (2, 61)")
+    table.delta.delete("p is null and id >= 60")
+    return table
+
+
+@pytest.fixture
+def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every log is large; gives the calls that wrote the removes in pieces."""
+    calls: list[str] = []
+    lines = WholeRemoval.lines
+
+    def noted(self: WholeRemoval) -> Any:
+        base = self.snapshot.base
+        assert base is not None
+        assert not base.loaded  # the columns of the files are not on the driver
+        calls.append("lines")
+        return lines(self)
+
+    monkeypatch.setattr(WholeRemoval, "lines", noted)
+    monkeypatch.setattr(whole_removal, "_BYTES", 0)
+    monkeypatch.setattr(whole_removal, "_LINES", 2)
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
+    conf.forget()
+    return calls
+
+
+_OF_ONE_RUN = "modificationTime", "deletionTimestamp", "stats", "tags"
+
+
+def committed(table: Table, known: set[str], version: int | None = None) -> list[str]:
+    """The actions of a commit but times, names of new files, and the statistics of removes."""
+    told = []
+    for action in table.actions(version):
+        ((kind, content),) = action.items()
+        if kind == "commitInfo":
+            metrics = content.get("operationMetrics", {})
+            metrics = {k: v for k, v in metrics.items() if "Time" not in k and "OutputBytes" not in k}
+            content = {k: content.get(k) for k in ("operation", "isBlindAppend", "isolationLevel", "readVersion")}
+            content |= {"metrics": metrics}
+        elif kind in ("add", "remove"):
+            left_out = _OF_ONE_RUN if kind == "remove" else (*_OF_ONE_RUN, "size")
+            path = content["path"] if content["path"] in known else "new"
+            content = {k: v for k, v in content.items() if k not in left_out} | {"path": path}
+        elif kind == "metaData":
+            content = sorted(content)
+        told.append(json.dumps({kind: content}, sort_keys=True))
+    return sorted(told)
+
+
+def state(table: Table, known: set[str]) -> tuple[Any, ...]:
+    """The live files and the tombstones by key, the rest of the state, and the rows."""
+    snapshot = DeltaLog.for_path(table.path).snapshot()
+    adds = [a if a.path in known else None for a in adds_of(snapshot.files)]
+    removes = removes_of(snapshot.tombstones)
+    gone = sorted((r.path, str(r.deletion_vector), r.base_row_id, r.size, str(r.partition_values)) for r in removes)
+    protocol, domains = snapshot.protocol, dict(snapshot.domain_metadata)
+    return adds, gone, protocol, domains, sorted(map(str, table.read().collect()))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_same_as_on_a_small_log(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    known = {a["add"]["path"] for v in range(base.version + 1) for a in base.actions(v) if "add" in a}
+    small, large = copy_of(base, f"{name}, small"), copy_of(base, f"{name}, large")
+    with monkeypatch.context() as patched:
+        patched.setattr(whole_removal, "_BYTES", 1 << 40)
+        COMMANDS[name](small)
+    assert not in_pieces
+    COMMANDS[name](large)
+    assert in_pieces == ["lines"]
+    assert committed(large, known) == committed(small, known)
+    version = large.version
+    assert list((large.root / "_delta_log").glob(f"{version:020}.checkpoint*"))
+    conf.forget()
+    assert state(large, known) == state(small, known)
+    commit = large.root / "_delta_log" / f"{version:020}.json"
+    kept, hidden = commit.read_bytes(), commit.with_suffix(".hidden")
+    commit.rename(hidden)  # the checkpoint alone has the same state
+    conf.forget()
+    assert state(large, known) == state(small, known)
+    commit.write_bytes(kept)
+    feeds = [_changes(table, version) for table in (small, large)]
+    assert feeds[0] == feeds[1]
+
+
+def _changes(table: Table, version: int) -> list[str]:
+    """The change feed of a version, in a table that has one."""
+    configuration = DeltaLog.for_path(table.path).snapshot().metadata.configuration
+    if "delta.enableChangeDataFeed" not in configuration or len(table.read().columns) == 1:
+        return []  # a replaced table, whose earlier columns differ
+    options = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
+    return sorted(map(str, table.read(**options).drop("_commit_timestamp").collect()))
+
+
+def test_what_follows(base: Table, in_pieces: list[str]) -> None:
+    """Appends, the next checkpoint, VACUUM, RESTORE and time travel after the removal of all files."""
+    table = copy_of(base, "followed")
+    before = table.rows()
+    gone = DeltaLog.for_path(table.path).snapshot().files.num_rows
+    conf.forget()
+    table.delta.delete()
+    assert table.rows() == []
+    version = table.version
+    table.write(_rows(table.spark, 70, 3))
+    log = DeltaLog.for_path(table.path)
+    older = log.snapshot().tombstones.num_rows
+    assert older > gone
+    log.checkpoint()
+    assert DeltaLog.for_path(table.path).snapshot().tombstones.num_rows == older
+    files = table.data_files()
+    table.delta.vacuum()
+    assert table.data_files() == files
+    assert [row[0] for row in table.rows()] == [70, 71, 72]
+    assert table.rows(versionAsOf=version - 1) == before
+    table.delta.restoreToVersion(version - 1)
+    assert table.rows() == before
+
+
+def test_an_idempotent_write_is_done_once(base: Table, in_pieces: list[str]) -> None:
+    table = copy_of(base, "once")
+    for _ in range(2):
+        table.write(_rows(table.spark, 900, 1), "overwrite", txnAppId="app", txnVersion=3)
+    assert in_pieces == ["lines"]
+    assert [row[0] for row in table.rows()] == [900]
+
+
+def _between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], Any]) -> None:
+    """Do `other` at the moment that the lines of the removal are first read."""
+    lines, done = WholeRemoval.lines, []
+
+    def interleaved(self: WholeRemoval) -> Any:
+        if not done:
+            done.append(True)
+            other()
+        return lines(self)
+
+    monkeypatch.setattr(WholeRemoval, "lines", interleaved)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("append", ConcurrentAppendException),
+        ("delete", ConcurrentDeleteReadException),
+        ("txn", None),
+    ],
+)
+def test_a_concurrent_commit(
+    base: Table,
+    in_pieces: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    error: type[DeltaConcurrentModificationException] | None,
+) -> None:
+    table = copy_of(base, f"between {kind}")
+    log = DeltaLog.for_path(table.path)
+    first = log.snapshot().add_files()[0]
+    actions: dict[str, list[Any]] = {
+        "append": [AddFile("p=x/a.parquet", first.partition_values, 1, 1, True, stats='{"numRecords":1}')],
+        "delete": [first.remove(5)],
+        "txn": [],
+    }
+
+    def other() -> None:
+        txn = DeltaLog.for_path(table.path).transaction()
+        if kind != "append":
+            txn.read_keys([first.key])
+        txn.commit(actions[kind], Operation("OTHER", {}))
+
+    _between(monkeypatch, other)
+    before, written = table.version, table.data_files()
+    if error is not None:
+        with pytest.raises(error):
+            table.write(_rows(table.spark, 900, 3), "overwrite")
+        assert table.version == before + 1
+        assert table.data_files() == written
+        return
+    table.write(_rows(table.spark, 900, 3), "overwrite")
+    assert table.version == before + 2
+    assert in_pieces == ["lines", "lines"]  # the second attempt writes the same lines again
+    conf.forget()
+    assert [row[0] for row in table.rows()] == [900, 901, 902]
+
+
+def test_a_write_serializable_append_between_stays(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The append was a blind one, so the removal leaves its file in the table, and in the checkpoint."""
+    table = copy_of(base, "stays")
+    table.delta.setProperties({"delta.isolationLevel": "WriteSerializable"})
+    _between(monkeypatch, lambda: Table(table.spark, table.root).write(_rows(table.spark, 800, 1)))
+    table.delta.delete()
+    conf.forget()
+    assert [row[0] for row in table.rows()] == [800]
+
+
+def test_nothing_is_left_of_a_failed_write(base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = copy_of(base, "failed")
+    before, names = state(table, set()), sorted(path.name for path in table.root.rglob("*"))
+    conf.forget()
+    pieces = WholeRemoval.pieces
+
+    def broken(self: WholeRemoval) -> Any:
+        yield next(iter(pieces(self)))
+        raise StorageError("the disk is gone")
+
+    monkeypatch.setattr(WholeRemoval, "pieces", broken)
+    with pytest.raises(StorageError, match="the disk is gone"):
+        table.write(_rows(table.spark, 900, 3), "overwrite")
+    assert sorted(path.name for path in table.root.rglob("*")) == names
+    assert state(table, set()) == before
+
+
+def test_a_failed_checkpoint_doesnt_undo_the_commit(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = copy_of(base, "unfinished")
+    write = LocalLogStore.write_pieces
+
+    def refused(self: LocalLogStore, path: str, *args: Any, **kwargs: Any) -> None:
+        if ".checkpoint." in path:
+            raise StorageError("the disk is full")
+        write(self, path, *args, **kwargs)
+
+    monkeypatch.setattr(LocalLogStore, "write_pieces", refused)
+    table.delta.delete()
+    assert "its checkpoint wasn't written" in caplog.text
+    assert table.rows() == []
+
+
+def test_append_only_and_manifests(base: Table, in_pieces: list[str]) -> None:
+    table = copy_of(base, "append-only")
+    table.delta.setProperties({"delta.appendOnly": "true"})
+    with pytest.raises(AppendOnlyTableError):
+        table.delta.delete()
+    txn = DeltaLog.for_path(table.path).transaction()
+    assert txn.snapshot is not None
+    removal = whole_removal.whole_removal(txn.snapshot, txn.metadata, 5)
+    with pytest.raises(AppendOnlyTableError):
+        txn.commit([], Operation("DELETE", {}), removal=removal)
+    assert not in_pieces
+
+
+def test_a_sidecar_has_a_limited_number_of_files(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint is in parts where the table allows it, so that no reader needs a file of gigabytes."""
+    from tablelog.core.txn import post_commit
+
+    monkeypatch.setattr(post_commit, "_PART_SIZE", 4)
+    table = copy_of(base, "parts")
+    removed = DeltaLog.for_path(table.path).snapshot()
+    expected = removed.files.num_rows + removed.tombstones.num_rows
+    table.delta.delete()
+    parts = sorted((table.root / "_delta_log").glob(f"{table.version:020}.checkpoint.*"))
+    assert len(parts) == -(-expected // 4)
+    fresh = DeltaLog.for_path(table.path).snapshot()
+    assert fresh.tombstones.num_rows == expected
+    assert all(isinstance(remove, RemoveFile) for remove in removes_of(fresh.tombstones))
+
+
+def test_a_damaged_checkpoint_is_replaced_by_the_commits(base: Table, in_pieces: list[str]) -> None:
+    table = copy_of(base, "damaged")
+    (path,) = Path(table.path, "_delta_log").glob("*.checkpoint.parquet")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 0xFF
+    path.write_bytes(data)
+    conf.forget()
+    table.delta.delete()
+    assert table.rows() == []
+
+
+def test_the_log_of_a_large_commit_is_read_in_batches(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """VACUUM and the history don't read the whole commit."""
+    from tablelog.core.log import large_commits, reader
+    from tablelog.core.table import history
+    from tablelog.core.table_maintenance import unneeded_files
+
+    table = copy_of(base, "batches")
+    small = copy_of(base, "batches, small")
+    for one in (table, small):
+        one.delta.delete()
+    version = table.version
+    path = f"{version:020}.json"
+    for module in (reader, history, unneeded_files):
+        monkeypatch.setattr(module, "LARGE_COMMIT", 0)
+    monkeypatch.setattr(large_commits, "_BATCH_BYTES", 1)
+    with monkeypatch.context() as patched:
+        read = LocalLogStore.read
+
+        def refused(self: LocalLogStore, where: str) -> bytes:
+            assert not where.endswith(path)
+            return read(self, where)
+
+        patched.setattr(LocalLogStore, "read", refused)
+        log = DeltaLog.for_path(table.path)
+        assert [e.commit_info and e.commit_info.operation for e in log.history(1)] == ["DELETE"]
+        before = log.version_at(log.history(2)[1].timestamp_ms)
+        assert before == version - 1
+        gone = {action.path for action in unneeded_files.gone_since(log, version, version)}
+        needed = unneeded_files.Needed(log.table)
+        small_, large_ = unneeded_files._commits(log, version, version)
+        assert not small_
+        needed.add_pieces(lambda: unneeded_files._gone_pieces(log, large_))
+    removes = [a["remove"]["path"] for a in table.actions(version) if "remove" in a]
+    assert removes
+    assert gone == set(removes)
+    assert all(path in needed for path in removes)
+    assert set(needed) >= set(removes)
+    files = table.data_files()
+    table.delta.vacuum()
+    assert table.data_files() == files
+    (table.root / "_delta_log" / path).write_bytes(b'{"remove":\n')
+    with pytest.raises(CorruptLogError, match=f"version {version} .* line 1"):
+        list(unneeded_files.gone_since(log, version, version))
