@@ -310,7 +310,7 @@ class DataFiles:
         Each call may be repeated: a data file has one writer.
         """
         try:
-            return getattr(self._opened, method)(*arguments, **options)
+            return self._asked(method, *arguments, **options)
         except PermissionError as error:
             from .s3.settings import EXPIRED
 
@@ -319,7 +319,19 @@ class DataFiles:
             if not expired or not self.system.implementation.startswith("s3fs:") or self.system.options.get("key"):
                 raise
         self._opened.connect(refresh=True)
-        return getattr(self._opened, method)(*arguments, **options)
+        return self._asked(method, *arguments, **options)
+
+    def _asked(self, method: str, *arguments: Any, **options: Any) -> Any:
+        try:
+            return getattr(self._opened, method)(*arguments, **options)
+        except Exception as error:
+            if self.system.implementation.startswith("s3fs:"):
+                from .s3.credential_sources import error_of_source
+
+                of_source = error_of_source(error, shown(self.root))
+                if of_source is not None:
+                    raise of_source.with_context(path=shown(self.root)) from error
+            raise
 
     @contextmanager
     def _translated(self, doing: str, name: str) -> Iterator[None]:
