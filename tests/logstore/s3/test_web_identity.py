@@ -114,11 +114,11 @@ def test_a_token_that_is_missing_is_an_error_that_names_its_file(
     assert not sts.asked
 
 
-@ROUTES
+@pytest.mark.parametrize("work", [log_work, pytest.param(data_work, marks=pytest.mark.slow)])  # s3fs tries it often
 def test_an_sts_that_does_not_answer_is_an_error_that_names_it(
     fake: FakeS3, token: Path, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:9")
-    with pytest.raises(StorageUnavailableError, match="STS.*AWS_ENDPOINT_URL_STS"):
+    with pytest.raises(StorageUnavailableError, match=r"STS.*AWS_ENDPOINT_URL_STS"):
         work(without_keys(fake))
     assert not fake.asked

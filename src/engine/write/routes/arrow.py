@@ -176,11 +176,13 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import errno
         import os
         import re
         import tempfile
         import uuid
         from collections.abc import Iterator
+        from contextlib import suppress
         from importlib import import_module
         from itertools import pairwise
 
@@ -212,6 +214,16 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
             kind = "StorageMissingError" if isinstance(error, FileNotFoundError) else "StorageError"
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             return OSError(f"tablelog.errors.{kind}: {where}: {reason}")
+
+        def of_own_disk(error: OSError) -> OSError:
+            lacking = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
+            if error.errno not in lacking or "tablelog.errors." in str(error):
+                return error
+            return OSError(
+                f"tablelog.errors.StorageError: writing {plan['shown']}: an executor can't write to its own disk, in "
+                f"{scratch or tempfile.gettempdir()}, where a file is until its upload: {os.strerror(error.errno)}. Make "
+                "room there, or set spark.local.dir (SPARK_LOCAL_DIRS of the worker) to another disk"
+            )
 
         def put(system: Any, path: str, target: str) -> None:
             try:
@@ -331,7 +343,8 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
             def drop(self) -> None:
                 if self.writer is not None:
-                    self.writer.close()
+                    with suppress(OSError):  # the disk is full
+                        self.writer.close()
                 if os.path.exists(self.path):
                     os.unlink(self.path)
 
@@ -351,6 +364,8 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
                     yield from current.add(part.select(plan["data_columns"]))
             if current is not None:
                 yield from current.finish()
+        except OSError as error:
+            raise of_own_disk(error) from error
         finally:
             if current is not None:
                 current.drop()
