@@ -134,7 +134,8 @@ def another_python() -> str | None:
     for minor in range(11, 15):
         program = shutil.which(f"python3.{minor}")
         if program is not None and minor != sys.version_info.minor:
-            done = subprocess.run([program, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True)
+            command = [program, "-c", "import sys; print(sys.executable)"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode == 0:
                 return done.stdout.strip()
     return None

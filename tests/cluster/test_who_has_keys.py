@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from servers import MinIO
+from logstore.fake_sts import ROLE
+from servers import MinIO, Moto
 from support.table_work import Work, by_route, settings
 
 from .conftest import Sessions, class_path
@@ -44,13 +45,13 @@ class Program:
     """A driver in a process of its own, with `environment`, on a table of two files."""
 
     cluster: Cluster
-    minio: MinIO
+    server: MinIO | Moto
     table: Work
     scratch: Path
 
     @property
     def keys(self) -> dict[str, str]:
-        return {"AWS_ACCESS_KEY_ID": self.minio.access_key, "AWS_SECRET_ACCESS_KEY": self.minio.secret_key}
+        return {"AWS_ACCESS_KEY_ID": self.server.access_key, "AWS_SECRET_ACCESS_KEY": self.server.secret_key}
 
     def profile(self) -> dict[str, str]:
         """The keys in a file, which Spark doesn't send to executors as it does with those in variables."""
@@ -72,7 +73,7 @@ class Program:
             "spark.task.maxFailures": "1",
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
             "spark.local.dir": str(self.scratch / "local"),
-            **{f"spark.hadoop.{key}": value for key, value in self.minio.conf.items() if key not in _KEYS},
+            **{f"spark.hadoop.{key}": value for key, value in self.server.conf.items() if key not in _KEYS},
             **{f"spark.executorEnv.{name}": value for name, value in {**nothing, **of_executors}.items()},
         }
         own = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -91,14 +92,18 @@ class Program:
         return tried
 
 
-@pytest.fixture
-def program(sessions: Sessions, cluster: Cluster, minio: MinIO, tmp_path: Path) -> Program:
+def program_on(sessions: Sessions, cluster: Cluster, server: MinIO | Moto, scratch: Path) -> Program:
     spark = sessions.of({})
-    table = Work(spark, minio.url(), minio.conf, by_job=True)
-    with settings(spark, {**minio.conf, **by_route("native")}):
+    table = Work(spark, server.url(), server.conf, by_job=True)
+    with settings(spark, {**server.conf, **by_route("arrow")}):
         table.write(table.frame(0, 4))
     sessions.stop()  # the program needs its executors
-    return Program(cluster, minio, table, tmp_path)
+    return Program(cluster, server, table, scratch)
+
+
+@pytest.fixture
+def program(sessions: Sessions, cluster: Cluster, minio: MinIO, tmp_path: Path) -> Program:
+    return program_on(sessions, cluster, minio, tmp_path)
 
 
 def check_refused(program: Program, tried: list[Tried], before: set[str], who: str) -> None:
@@ -139,3 +144,27 @@ def test_keys_in_variables_of_the_driver_reach_executors(program: Program) -> No
     tried = program.run(program.keys, _WRONG, {})
     assert [each.error for each in tried] == ["", "", "", ""], tried
     assert program.table.log.snapshot().version == 2
+
+
+@pytest.mark.timeout(600)
+def test_a_web_identity(sessions: Sessions, cluster: Cluster, moto_server: Moto, tmp_path: Path) -> None:
+    """Of the driver and of executors, as in pods on AWS: STS gives each process keys, by both routes."""
+    program = program_on(sessions, cluster, moto_server, tmp_path)
+    (tmp_path / "token").write_text("a token")
+    identity = {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+        "AWS_ROLE_ARN": ROLE,
+        "AWS_ENDPOINT_URL_STS": moto_server.endpoint,
+        "AWS_REGION": "us-east-1",
+    }
+    tried = program.run(identity, identity)
+    assert [each.error for each in tried] == ["", "", "", ""], tried
+    assert program.table.log.snapshot().version == 2
+    before = program.table.files()
+    missing = {**identity, "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "no token")}
+    for each in program.run(identity, missing):
+        assert each.error == "StorageAccessError", each
+        assert "Spark's executors have no access there, and the driver has" in each.text
+        assert "\n" not in each.text
+    assert program.table.log.snapshot().version == 2
+    assert program.table.files() == before

@@ -41,7 +41,7 @@ def check_planner(spark: "SparkSession") -> None:
             "route native"
         )
     if os.path.dirname(found) != os.path.dirname(sys.executable):
-        reason = _unusable(found)
+        reason = _unusable(found, spark.sparkContext.environment.get("PYTHONPATH"))
         if reason is not None:
             raise UnsupportedEnvironmentError(
                 f"{program}, the Python of Spark's workers (PYSPARK_PYTHON), {reason} on the driver's machine, where "
@@ -50,8 +50,11 @@ def check_planner(spark: "SparkSession") -> None:
 
 
 @cache
-def _unusable(program: str) -> str | None:
-    """Why PySpark can't use this Python; `None` if it can. It is started once for each process."""
+def _unusable(program: str, path: str | None) -> str | None:
+    """Why PySpark can't use this Python; `None` if it can. It is started once for each process.
+
+    `path` is the PYTHONPATH of workers, if the session sets one.
+    """
     try:
         done = subprocess.run(
             [program, "-c", _PROBE],
@@ -60,6 +63,7 @@ def _unusable(program: str) -> str | None:
             check=False,
             timeout=_SECONDS,
             stdin=subprocess.DEVNULL,
+            env={**os.environ, **({} if path is None else {"PYTHONPATH": path})},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"doesn't start ({type(error).__name__})"
