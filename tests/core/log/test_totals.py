@@ -1,6 +1,5 @@
 """The totals of files in columns: their sums are exact, whatever a log says."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,10 +14,9 @@ _MOST = 2**63 - 1
 
 
 @pytest.fixture(params=["few", "many"], autouse=True)
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "many":
         monkeypatch.setattr(columns, "_FEW", 0)
-    yield
 
 
 def _file(number: int, size: int, deleted: int | None) -> AddFile:
