@@ -31,8 +31,7 @@ _log = logging.getLogger(__name__)
 
 _HOUR_MS = 3_600_000
 _SWEPT = ("_delta_index", "_change_data", "_temporary", "__magic", "__base")
-"""The names that start so are not ignored. The last three are directories of Hadoop's committers, left by a job that was
-killed."""
+"""Names that start so are not ignored. The last three are directories of Hadoop's committers, which killed jobs leave."""
 _CHUNK = 256
 _ODD = "%|:|//|/\\.|^[/.]"
 """Matches paths for which `paths.below` may return a name other than the path itself."""
