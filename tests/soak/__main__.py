@@ -3,9 +3,9 @@
 import argparse
 import contextlib
 import json
-import signal
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
