@@ -321,7 +321,7 @@ class DataFiles:
         return self._repeated(lambda: getattr(self._opened, method)(*arguments, **options))
 
     def _repeated(self, call: Callable[[], Any]) -> Any:
-        """The result of a call. If the credentials have expired, they are taken again, and the call is made once more."""
+        """The result of a call. If the credentials have expired, they are taken again and the call is repeated."""
         try:
             return call()
         except PermissionError as error:
