@@ -175,6 +175,8 @@ def test_a_directory_that_has_tables_in_it(spark: SparkSession, tmp_path: Path, 
     for above in (tmp_path / "lake", table.root.parent):
         with pytest.raises(InvalidArgumentError, match=r"overwrite of .* would delete the Delta table .*/table"):
             OVERWRITES[way](spark, spark.range(2).toDF("id"), str(above))
+    with pytest.raises(InvalidArgumentError, match="There is a Delta table"):
+        OVERWRITES[way](spark, spark.range(2).toDF("id"), table.path)
     assert directory(tmp_path) == before
 
 

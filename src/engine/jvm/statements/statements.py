@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....settings.spark_own import SOURCE_DEFAULT
+from ..catalog import location_text
 from ..connection import settings
 from ..connection.compiled import compiled_instance
 from ..connection.gateway import Gateway, JavaObject
@@ -174,8 +175,10 @@ def destinations(spark: "SparkSession", part: Part) -> list[str]:
         return []
     if not location.isDefined():
         return []
+    place = location.get()
+    text = place if isinstance(place, str) else location_text(Gateway.of(spark), place)  # a URI is encoded
     source = provider.get() if provider.isDefined() else settings.in_force(spark, SOURCE_DEFAULT)
-    return [] if source.lower() == "delta" else [str(location.get())]
+    return [] if source.lower() == "delta" else [text]
 
 
 def written(part: Part) -> JavaObject | None:
