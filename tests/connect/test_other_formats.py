@@ -95,6 +95,26 @@ def test_directories_around_and_in_tables(spark: Any, tmp_path: Path, way: str) 
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_schema_in_whose_directory_is_a_table(spark: Any, tmp_path: Path) -> None:
+    table = Table(spark, tmp_path / "a b%20" / "table")
+    spark.sql(f"CREATE DATABASE around LOCATION '{table.root.parent}'")
+    table.write(spark.range(3))
+    drops: list[Callable[[], object]] = [
+        lambda: spark.sql("DROP DATABASE around"),
+        lambda: spark.sql("drop /* all */ schema IF EXISTS spark_catalog.`around` RESTRICT"),
+        lambda: spark.sql("EXECUTE IMMEDIATE 'DROP NAMESPACE around'"),
+    ]
+    if hasattr(spark.catalog, "dropDatabase"):
+        drops.append(lambda: spark.catalog.dropDatabase("around"))
+    for drop in drops:
+        with pytest.raises(InvalidArgumentError, match=r"schema .*around.* would delete its directory .*/table"):
+            drop()
+    assert table.rows() == [0, 1, 2]
+    spark.sql("DROP SCHEMA IF EXISTS missing_one")
+    spark.sql("DROP SCHEMA around CASCADE")
+    assert not table.root.exists()
+
+
 def test_the_check_of_an_overwrite_makes_one_listing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,7 @@ CHANGING_FILES = frozenset(
         "CreateNamespace",
         "CreateTableLike",
         "CreateTableLikeCommand",
+        "DropNamespace",
         "LoadData",
         "SetNamespaceLocation",
         "SetTableLocation",
@@ -102,7 +103,7 @@ CHANGING_FILES = frozenset(
         *_WITH_SPECIFICATION,
     }
 )
-"""The results of `kind_of` for which `destinations` or `written` may name something."""
+"""The results of `kind_of` for which `destinations`, `written` or `dropped_schema` may name something."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,14 @@ def written(part: Part) -> JavaObject | None:
     if part.kind in ("InsertIntoStatement", "TruncateTable", "TruncatePartition"):
         return name_of(part.plan.table())
     return None
+
+
+def dropped_schema(part: Part) -> JavaObject | None:
+    """The parts of the name of the schema that DROP SCHEMA drops without CASCADE; None for other statements."""
+    if part.kind != "DropNamespace" or part.plan.cascade():
+        return None
+    namespace = part.plan.namespace()
+    return namespace.multipartIdentifier() if class_name(namespace) == "UnresolvedNamespace" else None
 
 
 def name_of(relation: JavaObject) -> JavaObject | None:
