@@ -59,7 +59,7 @@ class _Methods:
             spark = client.session_of(self_)
             if not self._is_delta(self_, format):
                 if self._is_enabled(spark):
-                    overwrites = (mode or client.writer_state(self_).mode or "").lower() == "overwrite"
+                    overwrites = str(mode or client.writer_state(self_).mode).lower() == "overwrite"
                     other_formats.check(spark, path, client.options_of(self_) | options, overwrites=overwrites)
                 original(self_, path, format, mode, partitionBy, **options)
                 return

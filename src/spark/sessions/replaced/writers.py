@@ -29,7 +29,7 @@ def save_method(original: Method) -> Method:
                 from ...sql.other_formats import check_options
 
                 state = builders.writer_state(self)
-                overwrites = (mode or state.mode).lower() == "overwrite"
+                overwrites = str(mode or state.mode).lower() == "overwrite"
                 check_options(builders.session_of(self), path, state.options | options, overwrites=overwrites)
             return original(self, path, format, mode, partitionBy, **options)
         from ...writer import save as save_delta
@@ -49,7 +49,7 @@ def directory_method(original: Method) -> Method:
             from ...sql.other_formats import check
 
             mode = args[place] if place is not None and place < len(args) else kwargs.get("mode")
-            overwrites = (mode or builders.writer_state(self).mode).lower() == "overwrite"
+            overwrites = str(mode or builders.writer_state(self).mode).lower() == "overwrite"
             check(builders.session_of(self), path, overwrites=overwrites)
         return original(self, path, *args, **kwargs)
 
