@@ -122,7 +122,7 @@ def check_refused(program: Program, tried: list[Tried], before: set[str], who: s
     assert program.table.files() == before
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("driver", [{}, _WRONG], ids=["none", "wrong ones"])
 def test_only_the_executors_have_keys(program: Program, driver: Mapping[str, str]) -> None:
     before = program.table.files()
@@ -130,7 +130,7 @@ def test_only_the_executors_have_keys(program: Program, driver: Mapping[str, str
     check_refused(program, tried, before, "Spark's driver has no access there")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("executors", [{}, _WRONG], ids=["none", "wrong ones"])
 def test_only_the_driver_has_keys(program: Program, executors: Mapping[str, str]) -> None:
     before = program.table.files()
@@ -138,7 +138,7 @@ def test_only_the_driver_has_keys(program: Program, executors: Mapping[str, str]
     check_refused(program, tried, before, "Spark's executors have no access there, and the driver has")
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_keys_in_variables_of_the_driver_reach_executors(program: Program) -> None:
     """Spark puts them in the Hadoop configuration, where they take precedence over variables of executors."""
     tried = program.run(program.keys, _WRONG, {})
@@ -146,7 +146,7 @@ def test_keys_in_variables_of_the_driver_reach_executors(program: Program) -> No
     assert program.table.log.snapshot().version == 2
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_web_identity(sessions: Sessions, cluster: Cluster, moto_server: Moto, tmp_path: Path) -> None:
     """Of the driver and of executors, as in pods on AWS: STS gives each process keys, by both routes."""
     program = program_on(sessions, cluster, moto_server, tmp_path)
@@ -160,11 +160,3 @@ def test_a_web_identity(sessions: Sessions, cluster: Cluster, moto_server: Moto,
     tried = program.run(identity, identity)
     assert [each.error for each in tried] == ["", "", "", ""], tried
     assert program.table.log.snapshot().version == 2
-    before = program.table.files()
-    missing = {**identity, "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "no token")}
-    for each in program.run(identity, missing):
-        assert each.error == "StorageAccessError", each
-        assert "Spark's executors have no access there, and the driver has" in each.text
-        assert "\n" not in each.text
-    assert program.table.log.snapshot().version == 2
-    assert program.table.files() == before
