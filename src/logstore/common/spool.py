@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import SEEK_END, BufferedRandom, BytesIO
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from ...errors import StorageError
 from .uri import shown
@@ -14,6 +14,7 @@ Content: TypeAlias = bytes | BufferedRandom
 
 IN_MEMORY = 64 << 20
 """If a file has more bytes, its content is in a temporary file."""
+_CHUNK = 8 << 20
 
 
 @contextmanager
@@ -44,6 +45,16 @@ def spooled(path: str, pieces: Iterable[bytes]) -> Iterator[Content]:
             file.close()
 
 
+def chunks(content: Content) -> Iterator[bytes]:
+    """All bytes, in pieces of a few MiB."""
+    if not isinstance(content, BufferedRandom):
+        yield content
+        return
+    content.seek(0)
+    while piece := content.read(_CHUNK):
+        yield piece
+
+
 def size_of(content: Content) -> int:
     """The number of bytes."""
     return content.seek(0, SEEK_END) if isinstance(content, BufferedRandom) else len(content)
@@ -59,7 +70,7 @@ def joined(content: Content) -> bytes:
 
 def _temporary_file(path: str) -> BufferedRandom:
     try:
-        return cast(BufferedRandom, tempfile.TemporaryFile(prefix="tablelog-"))
+        return tempfile.TemporaryFile(prefix="tablelog-")
     except OSError as error:
         raise _no_room(path, error) from error
 
