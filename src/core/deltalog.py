@@ -294,7 +294,7 @@ class DeltaLog:
 
     @sets_table
     def health(self) -> "LogHealth":
-        """Diagnose the log: reads each of its files and changes nothing. It is too slow for daily use."""
+        """Diagnose the log: reads each of its files and changes nothing. That takes long for a large log."""
         from .log_maintenance.health import examine
 
         return examine(self.store, self.log_path, self.table, self.reader, self.clock.now_ms())

@@ -4,14 +4,14 @@ It is for files that Spark's own file systems can't reach; `LogStore` is for the
 exclusive: a data file has a unique name, and belongs to the table only after a commit refers to it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
-from typing import IO, Any
+from typing import IO, Any, cast
 from urllib.parse import unquote
 
 from ..errors import (
@@ -26,6 +26,7 @@ from .common import object_uri, posix
 from .common.http_clients import distrusts, hadoop_keys, needed
 from .common.schemes import about
 from .common.uri import local_path, scheme_of, shown, without_user
+from .opened_file import OpenedFile
 
 _THREADS = 8
 _BATCH = 1_000
@@ -179,12 +180,20 @@ class DataFiles:
             raise FileNotFoundError(name) from error
 
     def open(self, name: str) -> IO[bytes]:
-        """Open a file whose parts are read on demand; raises FileNotFoundError if it doesn't exist."""
+        """Open a file whose parts are read on demand; raises FileNotFoundError if it doesn't exist.
+
+        Its reads may raise an error of the `StorageError` group too.
+        """
+
+        def request(call: Callable[[], Any]) -> Any:
+            with self._translated("reading", name):
+                return self._repeated(call)
+
         try:
             with self._translated("opening", name):
                 self._check(name)
-                file: IO[bytes] = self._done("open", self._path_of(name), "rb")
-                return file
+                opened = OpenedFile(self._done("open", self._path_of(name), "rb"), request)
+                return cast(IO[bytes], opened)
         except StorageMissingError as error:
             raise FileNotFoundError(name) from error
 
@@ -305,12 +314,16 @@ class DataFiles:
         return opened
 
     def _done(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """The result of a method of the file system. If the credentials have expired, it takes them again once.
+        """The result of a method of the file system.
 
         Each call may be repeated: a data file has one writer.
         """
+        return self._repeated(lambda: getattr(self._opened, method)(*arguments, **options))
+
+    def _repeated(self, call: Callable[[], Any]) -> Any:
+        """The result of a call. If the credentials have expired, they are taken again and the call is repeated."""
         try:
-            return getattr(self._opened, method)(*arguments, **options)
+            return call()
         except PermissionError as error:
             from .s3.settings import EXPIRED
 
@@ -319,7 +332,7 @@ class DataFiles:
             if not expired or not self.system.implementation.startswith("s3fs:") or self.system.options.get("key"):
                 raise
         self._opened.connect(refresh=True)
-        return getattr(self._opened, method)(*arguments, **options)
+        return call()
 
     @contextmanager
     def _translated(self, doing: str, name: str) -> Iterator[None]:

@@ -168,7 +168,10 @@ SUBMITTED_PYTHON = Setting[str](
     "spark.submit.pyFiles", "", TEXT, "`enable` gives Spark's Python workers the wheel of tablelog among `--py-files`."
 )
 STORE_ASSIGNMENT = Setting[str](
-    "spark.sql.storeAssignmentPolicy", "ANSI", TEXT, "How UPDATE and MERGE cast values to the types of the columns."
+    "spark.sql.storeAssignmentPolicy",
+    "ANSI",
+    TEXT,
+    "How writes, INSERT, UPDATE and MERGE cast values to the types of the columns.",
 )
 VARIANT_SHREDDING = Setting[bool](
     "spark.sql.variant.writeShredding.enabled", True, FLAG, "Set to false for writes of data files with variants."

@@ -17,7 +17,29 @@ def locations(path: object, options: Mapping[str, object]) -> Iterator[str]:
 def refusal(location: str) -> InvalidArgumentError:
     """The error for a write in another format to a location of a Delta table."""
     return InvalidArgumentError(
-        f"There is a Delta table at {location}: files of another format would not be part of it, and an overwrite "
-        'would delete it with its log. Nothing was written. Use df.write.format("delta") to write to the table, '
+        f"There is a Delta table at {location}, or {location} is inside one: files of another format would not be part "
+        "of it, VACUUM would delete them, and an overwrite would delete files of the table or all of it. Nothing was "
+        'written. Use df.write.format("delta") to write to the table, '
         f"choose another directory, or set {FORMAT_CHECK.key} to false."
+    )
+
+
+MOST_DIRECTORIES = 100
+"""How many directories are listed at most before a directory is overwritten."""
+
+
+def overwrite_refusal(location: str, table: str) -> InvalidArgumentError:
+    """The error for an overwrite of a directory that has a Delta table in it."""
+    return InvalidArgumentError(
+        f"The overwrite of {location} would delete the Delta table {table} in it. Nothing was written. Choose another "
+        f"directory, move the table, or set {FORMAT_CHECK.key} to false."
+    )
+
+
+def stream_refusal(name: str) -> InvalidArgumentError:
+    """The error for a stream of another format into a Delta table of the catalog."""
+    return InvalidArgumentError(
+        f'The table {name} is a Delta table: use writeStream.format("delta").toTable(name).',
+        condition="DELTA_ILLEGAL_USAGE",
+        parameters={"option": "format", "operation": "toTable"},
     )

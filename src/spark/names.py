@@ -144,13 +144,18 @@ def place(spark: SparkSession, identifier: str | None, location: str | None) -> 
             condition="DELTA_NOT_A_DELTA_TABLE",
             parameters={"tableName": entry.name},
         )
-    if location is not None and not _same(spark, location, entry.location):
-        raise InvalidArgumentError(
-            f"{entry.name} has the location {entry.location}, but the given location is {location}.",
-            condition="DELTA_TABLE_LOCATION_MISMATCH",
-            parameters={"tableName": entry.name, "existingTableLocation": entry.location, "tableLocation": location},
-        )
+    check_same(spark, entry.name, entry.location, location)
     return TableLocation(entry.location, entry.name, entry, managed=entry.is_managed)
+
+
+def check_same(spark: SparkSession, name: str, location: str, given: str | None) -> None:
+    """Raise InvalidArgumentError if a location is given that isn't the one of the table `name` of the catalog."""
+    if given is not None and not _same(spark, given, location):
+        raise InvalidArgumentError(
+            f"{name} has the location {location}, but the given location is {given}.",
+            condition="DELTA_TABLE_LOCATION_MISMATCH",
+            parameters={"tableName": name, "existingTableLocation": location, "tableLocation": given},
+        )
 
 
 def target(spark: SparkSession, identifier: str) -> TableLocation:

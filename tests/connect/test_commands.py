@@ -246,8 +246,12 @@ def test_merge_keeps_the_rules(spark: Any, numbers: Table) -> None:
         merge_of(numbers, spark.range(1)).whenMatchedDelete().execute()
     with pytest.raises(SchemaMismatchError, match="needs a column"):
         merge_of(numbers, spark.range(1)).whenNotMatchedInsertAll().execute()
-    with pytest.raises(UnsupportedFeatureError, match="withSchemaEvolution"):
-        merge_of(numbers, spark.range(1)).withSchemaEvolution().whenNotMatchedInsertAll().execute()
+    before = numbers.version, numbers.read().columns
+    with pytest.raises(InvalidArgumentError, match="matches several rows"):
+        merge_of(
+            numbers, spark.sql("select 1L id, 'x' more union all select 1L, 'y'")
+        ).withSchemaEvolution().whenMatchedUpdateAll().execute()
+    assert (numbers.version, numbers.read().columns) == before
 
 
 def test_row_ids_survive(spark: Any, table: Table) -> None:

@@ -70,6 +70,37 @@ def test_statements(spark: Any, table: Table, statement: str) -> None:
     assert sorted(table.root.rglob("*")) == before
 
 
+OVERWRITES: dict[str, Callable[[Any, str], object]] = {
+    **{name: WRITERS[name] for name in ("parquet", "save by position", "option PATH")},
+    "csv": lambda spark, path: spark.range(2).write.csv(path, "overwrite"),
+    "statement": lambda spark, path: spark.sql(STATEMENTS[0].format(path=path)),
+    "in a script": lambda spark, path: spark.sql(STATEMENTS[-1].format(path=path)),
+}
+
+
+@pytest.mark.parametrize("way", OVERWRITES)
+def test_directories_around_and_in_tables(spark: Any, tmp_path: Path, way: str) -> None:
+    table = Table(spark, tmp_path / "lake" / "a b%20" / "table")
+    table.write(spark.range(3))
+    before = sorted(tmp_path.rglob("*"))
+    for above in (tmp_path / "lake", table.root.parent):
+        with pytest.raises(InvalidArgumentError, match=r"overwrite of .* would delete the Delta table .*/table"):
+            OVERWRITES[way](spark, str(above))
+    for place in ("aB", "_change_data", "more/day=1"):
+        with pytest.raises(InvalidArgumentError, match="is inside one"):
+            OVERWRITES[way](spark, f"{table.path}/{place}")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_directories_beside_tables(spark: Any, table: Table, tmp_path: Path) -> None:
+    table.write(spark.range(3))
+    spark.range(2).write.parquet(f"{table.path}/_checkpoints")
+    spark.range(2).write.mode("append").parquet(str(tmp_path))
+    for _ in range(2):
+        spark.range(2).write.mode("overwrite").parquet(f"{tmp_path}/other")
+    assert table.rows() == [0, 1, 2]
+
+
 def test_a_directory_of_a_statement_that_is_not_known(spark: Any, table: Table, tmp_path: Path) -> None:
     table.write(spark.range(1))
     before = sorted(table.root.rglob("*"))

@@ -30,14 +30,12 @@ def test_statements(spark: Any, table: Table, statement: str) -> None:
     assert spark.sql("SELECT 1 AS one").collect()[0].one == 1
 
 
-def test_names_and_streams(spark: Any, table: Table) -> None:
+def test_names(spark: Any, table: Table) -> None:
     table.write(spark.range(1))
-    stream = spark.readStream.format("rate").load()
     for operation, message in (
         (lambda: spark.range(1).write.format("delta").saveAsTable("t"), "saveAsTable"),
         (lambda: spark.range(1).write.format("delta").insertInto("t"), "insertInto"),
         (lambda: spark.read.table(f"delta.`{table.path}`"), "SQL statement"),
-        (lambda: stream.writeStream.toTable("t", format="delta"), "toTable"),
         (lambda: spark.range(1).writeTo("t").using("delta").create(), "create of a Delta table"),
         (lambda: spark.range(1).writeTo("t").using("delta").createOrReplace(), "createOrReplace of a Delta table"),
         (lambda: spark.catalog.createTable("t", table.path, "delta"), "createTable of a Delta table"),
@@ -98,6 +96,7 @@ def test_what_is_used_of_the_client_exists(spark: Any) -> None:
         "DataFrameWriterV2": spark.range(1).writeTo("t"),
         "DataStreamReader": spark.readStream,
         "DataStreamWriter": stream.writeStream,
+        "WriteStreamOperation": stream.writeStream._write_stream,
         "DataFrame": spark.range(1),
         "SparkConnectGraphElementRegistry": SparkConnectGraphElementRegistry(spark, "no graph"),
     }

@@ -78,6 +78,26 @@ def test_a_batch_that_failed_is_read_and_written_again(spark: Any, table: Table,
     assert target.version == written, "the batch was in the table already"
 
 
+def test_a_first_batch_from_latest_that_failed_is_read_again(
+    spark: Any, table: Table, target: Table, tmp_path: Path
+) -> None:
+    """The checkpoint has the end of the batch, and not its start, which was the newest version at that time."""
+    table.write(spark.range(0, 2))
+    broken = source(table, startingVersion="latest").selectExpr("if(id = 2, raise_error('boom'), id) as id")
+    writer = broken.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.start(target.path)
+    try:
+        query.processAllAvailable()  # the stream has begun, and found nothing
+        table.write(spark.range(2, 3))
+        with pytest.raises(pyspark.errors.StreamingQueryException, match="boom"):
+            query.awaitTermination(120)
+    finally:
+        query.stop()
+    table.write(spark.range(3, 5))
+    assert run(source(table, startingVersion="latest"), target, tmp_path / "checkpoint") == 3
+    assert target.rows() == [2, 3, 4]
+
+
 def test_partitions_vectors_mapped_names_and_void_columns(
     spark: Any, table: Table, target: Table, tmp_path: Path
 ) -> None:
@@ -160,8 +180,6 @@ def test_what_a_stream_does_not_do(spark: Any, table: Table, target: Table, conf
         writer.start(target.path)
     with pytest.raises(InvalidArgumentError, match="output mode Update"):
         writer.start(target.path, outputMode="update")
-    with pytest.raises(UnsupportedFeatureError, match="toTable"):
-        writer.toTable("t")
     with pytest.raises(pyspark.errors.PySparkException, match="is not a Delta table"):
         spark.readStream.format("delta").load(target.path)
     assert not target.root.exists()

@@ -5,6 +5,7 @@ import contextlib
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -141,6 +142,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("build/soak"))
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that its processes are ended too
     directory = tempfile.mkdtemp(prefix="tablelog-soak-")
     made = soak(arguments.target, arguments.seconds, arguments.seed, directory)
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -43,6 +43,8 @@ def session(run: Run, name: str) -> Any:
         "spark.ui.retainedTasks": "100",
         "spark.sql.ui.retainedExecutions": "20",
         "spark.sql.streaming.numRecentProgressUpdates": "5",
+        # The default, `analytics`, keeps an entry for each object that was read, until the process ends.
+        "spark.hadoop.fs.s3a.input.stream.type": "classic",
     }
     for place in run.places:
         settings |= {f"spark.hadoop.{key}": value for key, value in place.conf.items()}

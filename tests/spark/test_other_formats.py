@@ -155,3 +155,43 @@ def test_the_session_may_allow_it(spark: SparkSession, table: Table, database: N
     conf("spark.databricks.delta.formatCheck.enabled", "false")
     spark.range(2).write.parquet(f"{table.path}/_delta_log", mode="append")
     assert table.rows() == [0, 1, 2]
+
+
+OVERWRITES: dict[str, Way] = {
+    "parquet": lambda _, df, path: df.write.parquet(path, mode="overwrite"),
+    "csv by position": lambda _, df, path: df.write.csv(path, "overwrite"),
+    "text": lambda _, df, path: df.selectExpr("string(id)").write.mode("overwrite").text(path),
+    "save": lambda _, df, path: df.write.mode("overwrite").format("orc").save(path),
+    "option": lambda _, df, path: df.write.option("path", path).save(format="json", mode="Overwrite"),
+    "statement": lambda spark, _, path: spark.sql(f"INSERT OVERWRITE DIRECTORY '{path}' USING parquet SELECT 1 id"),
+}
+
+
+@pytest.mark.parametrize("way", OVERWRITES)
+def test_a_directory_that_has_tables_in_it(spark: SparkSession, tmp_path: Path, way: str) -> None:
+    table = Table(spark, tmp_path / "lake" / "a b%20" / "table")
+    table.write(spark.range(3))
+    before = directory(tmp_path)
+    for above in (tmp_path / "lake", table.root.parent):
+        with pytest.raises(InvalidArgumentError, match=r"overwrite of .* would delete the Delta table .*/table"):
+            OVERWRITES[way](spark, spark.range(2).toDF("id"), str(above))
+    assert directory(tmp_path) == before
+
+
+@pytest.mark.parametrize("place", ["aB", "_change_data", "more/day=1"])
+def test_a_directory_in_a_table(spark: SparkSession, table: Table, place: str) -> None:
+    table.write(spark.range(3))
+    before = directory(table.root)
+    for way in ("parquet", "statement"):
+        with pytest.raises(InvalidArgumentError, match="is inside one"):
+            OVERWRITES[way](spark, spark.range(2).toDF("id"), f"{table.path}/{place}")
+    assert directory(table.root) == before
+
+
+def test_other_directories_beside_and_around_tables(spark: SparkSession, table: Table, tmp_path: Path) -> None:
+    table.write(spark.range(3))
+    spark.range(2).write.parquet(f"{table.path}/_checkpoints")
+    spark.range(2).write.mode("append").parquet(str(tmp_path))
+    for _ in range(2):
+        spark.range(2).write.mode("overwrite").parquet(f"{tmp_path}/other")
+    assert table.rows() == [0, 1, 2]

@@ -192,8 +192,15 @@ def removes_of(table: pa.Table) -> list[RemoveFile]:
 def counted(files: pa.Table) -> Totals:
     """The number, bytes, deletion vectors and deleted rows of files, without size classes."""
     cardinality = pc.struct_field(files.column("deletionVector"), "cardinality").drop_null()
-    size = pc.sum(files.column("size")).as_py() or 0
-    return Totals(files.num_rows, size, len(cardinality), pc.sum(cardinality).as_py() or 0)
+    return Totals(files.num_rows, _sum(files.column("size")), len(cardinality), _sum(cardinality))
+
+
+def _sum(numbers: pa.ChunkedArray) -> int:
+    """Their sum. Arrow's sum of 64-bit integers would overflow without an error."""
+    least, most = pc.min_max(numbers).as_py().values()
+    if most is not None and len(numbers) * max(most, -least) >= 1 << 63:
+        numbers = numbers.cast(pa.decimal128(38))
+    return int(pc.sum(numbers).as_py() or 0)
 
 
 _FEW = 10_000
@@ -215,17 +222,18 @@ def totals_of(sizes: pa.ChunkedArray, vectors: pa.ChunkedArray) -> Totals:
             if index + 1 < len(SIZE_BINS):
                 inside = pc.and_(inside, pc.less(sizes, SIZE_BINS[index + 1]))
             part = sizes.filter(inside)
-            counts[index], sums[index] = len(part), pc.sum(part).as_py() or 0
+            counts[index], sums[index] = len(part), _sum(part)
     cardinality = pc.struct_field(vectors, "cardinality").drop_null()
-    deleted = [0] * len(DELETED_BINS)
+    deleted, num_deleted = [0] * len(DELETED_BINS), 0
     deleted[0] = len(sizes) - len(cardinality)
     for group in cardinality.value_counts().to_pylist():
         deleted[bisect_right(DELETED_BINS, group["values"]) - 1] += group["counts"]
+        num_deleted += group["values"] * group["counts"]
     return Totals(
         len(sizes),
         sum(sums),
         len(cardinality),
-        pc.sum(cardinality).as_py() or 0,
+        num_deleted,
         tuple(counts),
         tuple(sums),
         tuple(deleted),

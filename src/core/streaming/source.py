@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Literal
 
 from ...errors import (
@@ -150,11 +151,16 @@ class TableStream:
         """
         if self._stops:
             self._stops = False
-            newest = self._latest(start, unlimited=True)
+            newest = self._latest(start, unlimited=True, several=True)
             self._bound = None if newest is None else newest.position
-        return self._latest(start, unlimited=unlimited)
+        return self._latest(start, unlimited=unlimited, several=start is not None or self._options.start != "latest")
 
-    def _latest(self, start: SourceOffset | None, *, unlimited: bool) -> SourceOffset | None:
+    def _latest(self, start: SourceOffset | None, *, unlimited: bool, several: bool) -> SourceOffset | None:
+        """`latest`; `several`: whether the batch may have more than one version.
+
+        The first batch of startingVersion=latest has one: if its query dies before the batch is committed, only the
+        end of the batch is in the checkpoint, and the newest version is another one when the query starts again.
+        """
         if not self._checked_start and start is not None and start.version > self.read.version + 1:
             raise lost_end(self._log.table, start.version - 1, self.read.version)
         pending = None if start is None else self._at_schema_change(start)
@@ -168,8 +174,13 @@ class TableStream:
             self._check_start(begin.version)
             return self._initial_files(begin.version).end_of_range(begin)
         admission = None if unlimited else Admission(self._options.limits)
+        versions = self._versions(begin)
         last = last_position(
-            begin.position, self._versions(begin), admission, self._bound, stops_at_limit=self._options.rules.changes
+            begin.position,
+            versions if several else islice(versions, 1),
+            admission,
+            self._bound,
+            stops_at_limit=self._options.rules.changes,
         )
         if last is None:
             return start
@@ -326,6 +337,9 @@ class TableStream:
 
     def _first_before(self, end: SourceOffset) -> SourceOffset:
         """The start of the first batch, whose end was stored by a query that did not finish it."""
+        if self._options.start == "latest":
+            version = end.version - 1 if end.index == BEFORE_FILES else end.version
+            return SourceOffset(end.table_id, version, BEFORE_FILES, False)
         if self._start_version is not None:
             return self.first
         version = end.version if end.initial else end.version - 1

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _HOUR_MS = 3_600_000
-_SWEPT = ("_delta_index", "_change_data")
+_SWEPT = ("_delta_index", "_change_data", "_temporary", "__magic", "__base")
+"""Names that start so aren't ignored. The last three are directories of Hadoop's committers; killed jobs leave them."""
 _CHUNK = 256
 _ODD = "%|:|//|/\\.|^[/.]"
 """Matches paths for which `paths.below` may return a name other than the path itself."""

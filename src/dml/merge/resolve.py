@@ -7,20 +7,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ...core.protocol import schema
-from ...core.protocol.schema import StructField, StructType, dotted
+from ...core.protocol.schema import StructField, StructType
 from ...engine.jvm.connection import settings
 from ...engine.jvm.types import frame_schema, table_schema
 from ...engine.read import scan
 from ...engine.read.scan import Alias
-from ...engine.sql.assigned_values import name_parts
 from ...engine.sql.resolution import Expression, Scope, literal_null, printed, reshaped
-from ...errors import SchemaMismatchError
 from ...settings.spark_own import MAX_TO_STRING_FIELDS
-from ..command import target_metadata
-from ..command.assignments import Path, field_of, path_of, whole, without_alias
+from ..command.assignments import Path, field_of, whole
 from ..command.command import Command
 from .assigned import check_assigned
-from .clauses import Clause, assigned_columns
+from .clauses import Clause
+from .names import Names, stage_evolution
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,9 @@ def resolve(
     """
     command.avoid_columns(source.columns)
     scope = Scope(scan.for_conditions(command.spark, command.snapshot, alias), source)
-    names = _Names(command, scope, alias)
+    names = Names(command, scope.target, table_schema(source.schema), alias)
     if evolve:
-        _evolve(command, names, clauses)
+        stage_evolution(command, names, clauses)
     columns = frame_schema(schema.parse_schema(command.txn.metadata.schema_string))
     resolver = _Clauses(command, scope, names, columns, evolve)
     search = scope.condition(condition, scope.both, "the search condition of MERGE")
@@ -97,59 +95,8 @@ def resolve(
     return _frozen(command, scope, search, taken, columns, resolver.kept)
 
 
-class _Names:
-    """Resolves column names that the user wrote."""
-
-    def __init__(self, command: Command, scope: Scope, alias: Alias | None) -> None:
-        self._scope = scope
-        self._alias = alias
-        self.case_sensitive = settings.case_sensitive(command.spark)
-        self.source = table_schema(scope.source.schema)
-
-    def parts(self, name: str) -> Path:
-        """The parts of a name, without the table's alias."""
-        parts = name_parts(self._scope.target, name)
-        return next(without_alias(parts, self._alias), parts)
-
-    def path(self, name: str, columns: StructType, clause: Clause, table: str) -> Path:
-        """The column of the table with this name. Raises SchemaMismatchError if there is none."""
-        parts = name_parts(self._scope.target, name)
-        try:
-            return path_of(name, parts, columns, self._alias, case_sensitive=self.case_sensitive, command=clause.text)
-        except SchemaMismatchError as error:
-            raise SchemaMismatchError(
-                f"{table}: {error}. To add columns of the source to the table, use withSchemaEvolution()",
-                condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-                parameters={"sqlExpr": name, "clause": clause.text, "cols": ", ".join(columns.names)},
-            ) from None
-
-    def place(self, name: str) -> int | None:
-        """The position of the source column with this name; None if there is none. Raises SchemaMismatchError if the
-        name is ambiguous."""
-        same = [
-            i
-            for i, f in enumerate(self.source)
-            if f.name == name or (not self.case_sensitive and f.name.lower() == name.lower())
-        ]
-        if len(same) > 1:
-            raise SchemaMismatchError(f"the source of MERGE has {len(same)} columns named {name}")
-        return same[0] if same else None
-
-
-def _evolve(command: Command, names: _Names, clauses: Sequence[Clause]) -> None:
-    """Stage the schema evolution (`mergeSchema`) for the source columns that clauses assign."""
-    from_source = [clause for clause in clauses if clause.kind != "not matched by source"]
-    paths = [names.parts(name) for clause in from_source for name in clause.values or ()]
-    star = any(clause.is_star for clause in from_source)
-    brought = assigned_columns(names.source, paths, star=star, case_sensitive=names.case_sensitive)
-    current = command.txn.metadata
-    changed = target_metadata.evolved(command, brought)
-    if changed != current:
-        command.txn.set_metadata(changed)
-
-
 class _Clauses:
-    def __init__(self, command: Command, scope: Scope, names: _Names, columns: StructType, evolve: bool) -> None:
+    def __init__(self, command: Command, scope: Scope, names: Names, columns: StructType, evolve: bool) -> None:
         self._command = command
         self._scope = scope
         self._names = names
@@ -189,27 +136,13 @@ class _Clauses:
 
     def _named(self, clause: Clause, over: DataFrame) -> list[tuple[Path, Column]]:
         assert clause.values is not None
-        paths = [self._names.path(name, self._columns, clause, self._command.log.table) for name in clause.values]
+        paths = [self._names.path(name, self._columns, clause) for name in clause.values]
         values = self._scope.values(list(clause.values.values()), over, f"the values of {clause.text}")
         return list(zip(paths, values, strict=True))
 
     def _star(self, clause: Clause) -> list[tuple[Path, Column]]:
-        if self._evolve:
-            known = [self._columns.get(f.name, case_sensitive=self._names.case_sensitive) for f in self._names.source]
-            return [((f.name,), self._scope.source_columns[i]) for i, f in enumerate(known) if f is not None]
-        assigned: list[tuple[Path, Column]] = []
-        for struct_field in self._columns:
-            position = self._names.place(struct_field.name)
-            if position is None:
-                listed = ", ".join(dotted((column.name,)) for column in self._names.source)
-                raise SchemaMismatchError(
-                    f"{self._command.log.table}: {clause.text} * needs a column {struct_field.name} in the source, "
-                    f"which has: {listed}. List the columns to set, or use withSchemaEvolution()",
-                    condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-                    parameters={"sqlExpr": struct_field.name, "clause": clause.text, "cols": listed},
-                )
-            assigned.append(((struct_field.name,), self._scope.source_columns[position]))
-        return assigned
+        assigned = self._names.star(clause, self._columns, evolve=self._evolve)
+        return [(path, self._scope.source_columns[place]) for path, place in assigned]
 
     def _values(self, clause: Clause, assigned: Sequence[tuple[Path, Column]]) -> dict[str, Column]:
         """The new value of each assigned column; nested assignments are merged into whole columns."""

@@ -16,20 +16,19 @@ from pyspark.sql import functions as F
 
 from ...core.protocol import schema
 from ...core.protocol.schema import PrimitiveType, StructType, dotted, quoted
+from ...core.schema_evolution import merging
 from ...core.txn.operation import Operation
 from ...engine.connect import assignment, client, public_columns
-from ...engine.connect.sql_text import name_parts
-from ...engine.jvm.connection import settings
 from ...engine.jvm.types import frame_schema, table_schema
 from ...engine.read import pinning
 from ...engine.read.scan import Alias
 from ...engine.sql.hidden_names import free_names
-from ...engine.sql.resolution import column_named
+from ...engine.sql.resolution import column_named, literal_null, reshaped
 from ...engine.sql.violations import translated
-from ...errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from ...errors import InvalidArgumentError
 from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, rows
-from ..command.assignments import Path, field_of, path_of, whole
+from ..command.assignments import Path, field_of, whole
 from ..command.change_data import CHANGE_TYPE
 from ..command.command import Command
 from ..command.removal import Removal
@@ -37,6 +36,7 @@ from . import frames
 from .assigned import check_assigned
 from .clauses import Clause, Kind, of_kind, only_delete
 from .frames import union
+from .names import Names, stage_evolution
 from .output import MergeOutput, unchanged_rows
 
 _OWN = ("__tablelog_target", "__tablelog_of_source")
@@ -62,20 +62,13 @@ def merge(
 ) -> tuple[MergeOutput, Operation]:
     """Write the files of a MERGE; the caller commits. `merge.merge` has the arguments and the errors.
 
-    Raises UnsupportedFeatureError for schema evolution, and for an expression that isn't known to give the same result
-    each time.
+    Raises UnsupportedFeatureError for an expression that isn't known to give the same result each time.
     """
     began = time.monotonic()
-    if evolve:
-        raise UnsupportedFeatureError(
-            "withSchemaEvolution() is not supported on Spark Connect: add the columns by DeltaTable.addColumns first, "
-            "or use a classic session",
-            ("MERGE with schema evolution on Spark Connect",),
-        )
     pinning.pinned(source, command.log, command.snapshot)  # raises where the source has an older version of the table
     command.txn.read_whole_table()
-    run = _Merge(command, source, condition, clauses, alias)
-    with translated(command.log.table, command.snapshot.schema):
+    run = _Merge(command, source, condition, clauses, alias, evolve=evolve)
+    with translated(command.log.table, run.columns):
         outcome = run.write()
     kinds: dict[str, Kind] = {
         "matchedPredicates": "matched",
@@ -104,10 +97,12 @@ class _Merge:
         condition: str | Column,
         clauses: Sequence[Clause],
         alias: Alias | None,
+        *,
+        evolve: bool,
     ) -> None:
         self._command = command
-        self._columns: StructType = frame_schema(command.snapshot.schema)
-        self._case_sensitive = settings.case_sensitive(command.spark)
+        self._evolve = evolve
+        self._before: StructType = frame_schema(command.snapshot.schema)
         self._source_columns = table_schema(source.schema)
         schema.check_no_duplicates(self._source_columns)
         command.avoid_columns(source.columns)
@@ -115,6 +110,10 @@ class _Merge:
         taken = {*command.column_names, *source.columns, *vars(self._names).values()}
         self._kept_name, self._source_name = free_names(_OWN, taken)
         self._alias = alias if isinstance(alias, str) else None
+        self._named_columns = Names(command, source, self._source_columns, alias)
+        if evolve:
+            stage_evolution(command, self._named_columns, clauses)
+        self.columns: StructType = frame_schema(schema.parse_schema(command.txn.metadata.schema_string))
         self._source_alias, self._source_aliases = client.alias_of(source), client.aliases_in(source)
         stored = source.localCheckpoint(eager=True)
         of_source = F.struct(*(stored[quoted(name)] for name in source.columns)).alias(self._source_name)
@@ -141,7 +140,7 @@ class _Merge:
         columns: list[str] = []
         qualifiers: list[str] = []
         if over != "source":
-            columns += self._columns.names
+            columns += self._before.names
             qualifiers += [] if self._alias is None else [self._alias]
         if over != "target":
             columns += self._source_columns.names
@@ -160,7 +159,7 @@ class _Merge:
         values = self._casted(clause, assigned)
         whole_values = {}
         for top in tops:
-            known = self._columns.get(top, case_sensitive=True)
+            known = self.columns.get(top, case_sensitive=True)
             assert known is not None
             whole_values[top] = whole((top,), known, self._kept(top), values)
         return _Taken(clause, test, whole_values)
@@ -177,29 +176,14 @@ class _Merge:
         assert clause.values is not None
         assigned = []
         for name, value in clause.values.items():
-            parts = name_parts(name)
-            if parts is None:
-                raise InvalidArgumentError(f"{name!r} isn't the name of a column: quote its parts by backticks")
-            path = path_of(
-                name, parts, self._columns, self._alias, case_sensitive=self._case_sensitive, command=clause.text
-            )
+            path = self._named_columns.path(name, self.columns, clause)
             assigned.append((path, self._checked(value, over, f"a value of {clause.text}")))
         return assigned
 
     def _star(self, clause: Clause) -> list[tuple[Path, Column]]:
-        assigned: list[tuple[Path, Column]] = []
-        for column in self._columns:
-            match = self._source_columns.get(column.name, case_sensitive=self._case_sensitive)
-            if match is None:
-                listed = ", ".join(dotted((f.name,)) for f in self._source_columns)
-                raise SchemaMismatchError(
-                    f"{self._command.log.table}: {clause.text} * needs a column {column.name} in the source, which "
-                    f"has: {listed}. List the columns to set",
-                    condition="DELTA_MERGE_UNRESOLVED_EXPRESSION",
-                    parameters={"sqlExpr": column.name, "clause": clause.text, "cols": listed},
-                )
-            assigned.append(((column.name,), column_named(self._source_name).getField(match.name)))
-        return assigned
+        names, of_source = self._source_columns.names, column_named(self._source_name)
+        assigned = self._named_columns.star(clause, self.columns, evolve=self._evolve)
+        return [(path, of_source.getField(names[place])) for path, place in assigned]
 
     def _casted(self, clause: Clause, assigned: Sequence[tuple[Path, Column]]) -> dict[Path, Column]:
         """The values, cast to the types of the columns where both are primitive; `rows.fitted` converts the others."""
@@ -207,21 +191,32 @@ class _Merge:
         sides = {"matched": self._analysed, "not matched": self._source, "not matched by source": self._target([])}
         over = sides[clause.kind]
         types = table_schema(over.select(*(value.alias(f"c{i}") for i, (_, value) in enumerate(assigned))).schema)
+        keeps = clause.is_star and clause.action == "update"
         casted = {}
         for (path, value), new in zip(assigned, types, strict=True):
-            kept = field_of(path, self._columns)
-            differ = isinstance(kept.data_type, PrimitiveType) and new.data_type != kept.data_type
-            if differ and isinstance(new.data_type, PrimitiveType):
-                assignment.check_settings(self._source, self._command.log.table, dotted(path))
-                value = value.cast(assignment.spark_type(kept.data_type))
+            to = field_of(path, self.columns).data_type
+            if isinstance(to, PrimitiveType) and isinstance(new.data_type, PrimitiveType):
+                if new.data_type != to:
+                    assignment.check_settings(self._source, self._command.log.table, dotted(path))
+                    value = value.cast(assignment.spark_type(to))
+            elif self._evolve:  # structs of the source may lack fields of the table's structs
+                value = reshaped(value, new.data_type, to, self._kept(path[0]) if keeps else None)
             casted[path] = value
         return casted
 
     # --- frames -------------------------------------------------------------------------------------------------------
 
     def _kept(self, name: str) -> Column:
-        """A column of the table, or one of `Command.carried`, in its row of the table."""
-        return column_named(self._kept_name).getField(name)
+        """A column of the table, or one of `Command.carried`, in its row of the table, by its type after the commit."""
+        field = self.columns.get(name, case_sensitive=True)
+        before = self._before.get(name, case_sensitive=True)
+        if field is not None and before is None:
+            return literal_null(field)
+        kept = column_named(self._kept_name).getField(name)
+        if field is None or before is None or field.data_type == before.data_type:
+            return kept
+        wider = merging.as_nullable(StructType((field,))).fields[0]
+        return reshaped(kept, before.data_type, field.data_type).cast(assignment.spark_type(wider.data_type))
 
     def _target(self, numbers: Sequence[int]) -> DataFrame:
         """The rows of some files, with a struct of their columns, whose name no column of the source has."""
@@ -229,7 +224,7 @@ class _Merge:
         frame = self._command.rows(
             pa.array(numbers, pa.int64()), file_number=names.file_number, row_index=names.row_index
         )
-        kept = F.struct(*(frame[quoted(name)] for name in (*self._columns.names, *self._command.carried)))
+        kept = F.struct(*(frame[quoted(name)] for name in (*self._before.names, *self._command.carried)))
         frame = frame.select("*", kept.alias(self._kept_name))
         frame = frame if self._alias is None else frame.alias(self._alias)
         if self._of_target:
@@ -314,7 +309,7 @@ class _Merge:
         if every is not None and change_data.wanted(command):
             images = [piece.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for piece in changed]
             images += [piece.withColumn(CHANGE_TYPE, F.lit("insert")) for piece in inserted]
-            images.append(self._before(every))
+            images.append(self._old_rows(every))
             outcome.changes = change_data.write(
                 command, union([change_data.shaped(command, image) for image in images])
             )
@@ -328,7 +323,7 @@ class _Merge:
         return frames.once_each(frame, self._names)
 
     def _unchanged(self, every: DataFrame) -> DataFrame:
-        names = (*self._columns.names, *self._command.carried)
+        names = (*self.columns.names, *self._command.carried)
         frame = every.where(F.col(self._names.clause).isNull())
         return rows.without_void(self._command, frame.select(*(self._kept(name).alias(name) for name in names)))
 
@@ -342,7 +337,7 @@ class _Merge:
             frame = every.where(F.col(self._names.clause) == number)
             columns = [
                 taken.values.get(name, self._kept(name)).alias(name)
-                for name in self._columns.names
+                for name in self.columns.names
                 if name not in left_out
             ]
             carried = self._command.carried
@@ -359,11 +354,11 @@ class _Merge:
             rest = rest.join(self._target(self._every), self._condition, "left_anti")
         return frames.inserted(self._command, rest, [(taken.test, taken.values) for taken in self._inserts])
 
-    def _before(self, every: DataFrame) -> DataFrame:
+    def _old_rows(self, every: DataFrame) -> DataFrame:
         """The changed rows with their old values, as rows of the change data feed."""
         number = F.col(self._names.clause)
         updates = [i for i, taken in enumerate(self._changing) if taken.clause.action == "update"]
-        columns = [self._kept(name).alias(name) for name in self._columns.names]
+        columns = [self._kept(name).alias(name) for name in self.columns.names]
         return every.where(number.isNotNull()).select(*columns, frames.preimage_kind(number, updates))
 
 

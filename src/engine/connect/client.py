@@ -24,7 +24,8 @@ INTERNALS: Mapping[str, tuple[str, ...]] = {
     "pyspark.sql.connect.readwriter.DataFrameWriter": ("_df", "_spark", "_write"),
     "pyspark.sql.connect.readwriter.DataFrameWriterV2": ("_spark", "_write"),
     "pyspark.sql.connect.streaming.readwriter.DataStreamReader": ("_client", "_format"),
-    "pyspark.sql.connect.streaming.readwriter.DataStreamWriter": ("_session", "_write_proto"),
+    "pyspark.sql.connect.streaming.readwriter.DataStreamWriter": ("_session", "_write_proto", "_write_stream"),
+    "pyspark.sql.connect.plan.WriteStreamOperation": ("_child",),
     "pyspark.sql.connect.dataframe.DataFrame": ("_plan",),
     "pyspark.pipelines.spark_connect_graph_element_registry.SparkConnectGraphElementRegistry": ("_spark",),
 }
@@ -233,6 +234,15 @@ def frame_of(writer: Any) -> "DataFrame":
     from pyspark.sql.connect.dataframe import DataFrame
 
     frame: Any = DataFrame(writer._df, writer._spark)
+    result: DataFrame = frame
+    return result
+
+
+def streaming_frame(writer: Any) -> "DataFrame":
+    """The streaming DataFrame that a stream writer writes."""
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    frame: Any = DataFrame(writer._write_stream._child, writer._session)
     result: DataFrame = frame
     return result
 

@@ -57,12 +57,14 @@ class Token:
 class Written:
     """What a statement names: directories, and tables as SQL names them.
 
-    `unknown`: it has an INSERT OVERWRITE DIRECTORY whose directory the text doesn't say.
+    `overwritten`: those of the directories whose files it deletes. `unknown`: it has an INSERT OVERWRITE DIRECTORY
+    whose directory the text doesn't say.
     """
 
     directories: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     unknown: bool = False
+    overwritten: frozenset[str] = frozenset()
 
 
 NOTHING = Written()
@@ -89,6 +91,7 @@ class _Search:
 
     def of(self, tokens: Sequence[Token], depth: int = 0) -> Written:
         directories: set[str] = set()
+        overwritten: set[str] = set()
         tables: list[str] = []
         unknown = False
         for at, token in enumerate(tokens):
@@ -100,6 +103,7 @@ class _Search:
                 if overwrites and not found:
                     found = self._option(tokens, at + 1)
                 directories |= found
+                overwritten |= found if overwrites else set()
                 unknown |= overwrites and not found
             elif token.word == "options":
                 directories |= self._option(tokens, at)
@@ -107,11 +111,12 @@ class _Search:
                 for text in self._literal(tokens, at + 1):
                     inner = self.of(tokens_of(text), depth + 1)
                     directories |= set(inner.directories)
+                    overwritten |= inner.overwritten
                     tables += inner.tables
                     unknown |= inner.unknown
             else:
                 tables += _table(tokens, at)
-        return Written(tuple(sorted(directories)), tuple(dict.fromkeys(tables)), unknown)
+        return Written(tuple(sorted(directories)), tuple(dict.fromkeys(tables)), unknown, frozenset(overwritten))
 
     def _literal(self, tokens: Sequence[Token], at: int) -> set[str]:
         """The values of the literals here, which Spark joins; empty if there are none or they can't be known."""

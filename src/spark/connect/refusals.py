@@ -10,7 +10,6 @@ _OF_DELTA = re.compile(_TABLE, re.IGNORECASE)
 
 SAVE = 'df.write.format("delta").save(path)'
 LOAD = 'spark.read.format("delta").load(path)'
-START = 'df.writeStream.format("delta").start(path)'
 
 STREAM_IN_PIPELINE = "A stream that reads a Delta table in a declarative pipeline (spark-pipelines)"
 INSTEAD_OF_STREAM = f"a materialized view in Python that reads it by {LOAD}, or a query outside of a pipeline"

@@ -59,7 +59,8 @@ class _Methods:
             spark = client.session_of(self_)
             if not self._is_delta(self_, format):
                 if self._is_enabled(spark):
-                    other_formats.check(spark, path, client.options_of(self_) | options)
+                    overwrites = (mode or client.writer_state(self_).mode or "").lower() == "overwrite"
+                    other_formats.check(spark, path, client.options_of(self_) | options, overwrites=overwrites)
                 original(self_, path, format, mode, partitionBy, **options)
                 return
             self_.format("delta").mode(mode).options(**_given(options))
@@ -107,17 +108,26 @@ class _Methods:
                 if self._is_enabled(client.session_of(self_)):
                     _check_location(self_, arguments)
                 return original(self_, *args, **kwargs)
-            self_.options(**_given(arguments.get("options", {})))
-            for name, set_value in (
-                ("outputMode", self_.outputMode),
-                ("partitionBy", self_.partitionBy),
-                ("queryName", self_.queryName),
-            ):
-                if arguments.get(name) is not None:
-                    set_value(arguments[name])
+            _set_stream(self_, arguments)
             return streams.start(self_, original, arguments.get("path"))
 
         return start
+
+    def stream_to_table(self, original: Method) -> Method:
+        signature = inspect.signature(original)
+
+        def to_table(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            arguments = signature.bind(self_, *args, **kwargs).arguments
+            name = arguments["tableName"]
+            if self._is_delta(self_, arguments.get("format")):
+                _set_stream(self_, arguments)
+                return streams.to_table(self_, type(self_).start.__wrapped__, name)  # PySpark's own method
+            if self._is_enabled(client.session_of(self_)):
+                _check_location(self_, arguments)
+                other_formats.check_stream_table(client.session_of(self_), name)
+            return original(self_, *args, **kwargs)
+
+        return to_table
 
     def only_other_formats(self, operation: str, instead: str, check: Check | None = None) -> Patch:
         """Refuse a method for Delta tables. `check` looks at what it writes to in another format."""
@@ -184,6 +194,18 @@ class _Methods:
         return register_sql
 
 
+def _set_stream(writer: Any, arguments: Mapping[str, Any]) -> None:
+    """Set what PySpark's `start` and `toTable` take as arguments."""
+    writer.format("delta").options(**_given(arguments.get("options", {})))
+    for name, set_value in (
+        ("outputMode", writer.outputMode),
+        ("partitionBy", writer.partitionBy),
+        ("queryName", writer.queryName),
+    ):
+        if arguments.get(name) is not None:
+            set_value(arguments[name])
+
+
 def _check_location(self_: Any, arguments: Mapping[str, Any]) -> None:
     options = client.options_of(self_) | arguments.get("options", {})
     other_formats.check(client.session_of(self_), arguments.get("path"), options)
@@ -202,7 +224,6 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
     """The replacement of each method, by its name."""
     methods = _Methods(is_enabled)
     only_other_formats = methods.only_other_formats
-    to_table = only_other_formats("toTable of a Delta table", refusals.START, _check_location)
     by_catalog = only_other_formats("createTable of a Delta table", refusals.SAVE, _check_location)
     of_pipelines = {
         "SparkConnectGraphElementRegistry.register_output": methods.register_output,
@@ -223,6 +244,6 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
         "DataStreamReader.load": methods.load_stream,
         "DataStreamReader.table": methods.stream_table,
         "DataStreamWriter.start": methods.start_stream,
-        "DataStreamWriter.toTable": to_table,
+        "DataStreamWriter.toTable": methods.stream_to_table,
         "SparkSession.sql": methods.sql,
     }

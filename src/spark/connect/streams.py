@@ -8,9 +8,11 @@ from uuid import uuid4
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from ...dml.alter.create import Definition, create
 from ...engine.connect import client, server_errors
 from ...engine.connect.plain_paths import without_pattern
 from ...engine.jvm.connection import settings
+from ...engine.jvm.types import table_schema
 from ...engine.read import python_stream
 from ...errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from ...settings.spark_own import CHECKPOINT_LOCATION
@@ -24,7 +26,7 @@ from ..streaming.event_time import is_ordered
 from ..streaming.options import stream_options
 from ..streaming.sink import TableSink
 from ..streaming.source import added_columns
-from . import refusals
+from . import catalog, refusals
 
 _REFUSED = (
     "excludeRegex",
@@ -98,14 +100,54 @@ def _check_options(spark: SparkSession, options: Options) -> None:
 
 def start(writer: Any, original: Callable[..., Any], path: Any) -> Any:
     """Start a query that writes to the table at `path`, or at the option `path`; `original` is PySpark's method."""
-    state = client.stream_writer_state(writer)
+    options = Options(client.stream_writer_state(writer).options)
+    return _start(writer, original, single_path(path, options))
+
+
+def to_table(writer: Any, original: Callable[..., Any], name: str) -> Any:
+    """Start a query that writes to a table of the catalog, which is created if there is none.
+
+    `name` may also be `` delta.`path` ``. `original` is PySpark's `start`.
+    """
     spark = client.session_of(writer)
+    state = client.stream_writer_state(writer)
     options = Options(state.options)
-    location = single_path(path, options)
+    wanted = options.get("path")
+    _sink(spark, wanted or name, state)  # raises before anything is created
+    has_path = names.by_path(name) is not None
+    entry = None if has_path else catalog.find(spark, name)
+    is_new = entry is None
+    if has_path:
+        location = names.place(spark, name, wanted).path
+    elif entry is None and wanted is not None:
+        location = wanted
+    else:
+        entry = entry or catalog.add(spark, name, None)  # the server chooses the directory
+        location = catalog.location_of(spark, entry, wanted)
+    log = delta_log(location, session_conf(spark, location), options.starting_with("fs.", "dfs."))
+    if is_new and not log.exists():
+        columns = table_schema(client.streaming_frame(writer).schema)
+        managed = entry is not None and entry.managed
+        create(spark, log, Definition(columns, state.partition_columns, managed=managed), "createIfNotExists")
+    if entry is None and not has_path:
+        catalog.location_of(spark, catalog.add(spark, name, location), location)
+    return _start(writer, original, location)
+
+
+def _sink(spark: SparkSession, location: str, state: client.StreamWriterState) -> tuple[TableSink, str]:
+    """The sink of a query, and the location of its checkpoint."""
     if state.clustering_columns:
         raise refused("clusterBy of a stream into a Delta table", "partitionBy")
     sink = TableSink(location, state.options, state.partition_columns, state.output_mode)
-    checkpoint = options.get("checkpointLocation") or _default_checkpoint(spark, state.query_name)
+    checkpoint = Options(state.options).get("checkpointLocation") or _default_checkpoint(spark, state.query_name)
+    return sink, checkpoint
+
+
+def _start(writer: Any, original: Callable[..., Any], location: str) -> Any:
+    state = client.stream_writer_state(writer)
+    spark = client.session_of(writer)
+    options = Options(state.options)
+    sink, checkpoint = _sink(spark, location, state)
     log = delta_log(location, session_conf(spark, location), options.starting_with("fs.", "dfs."))
     function = partial(_write, sink, checkpoint)
     with client.by_batch_function(writer, function, checkpoint):

@@ -14,21 +14,28 @@ from ...engine.jvm.statements import statements
 from ...engine.jvm.statements.inserts import parsed_name
 from ...engine.write import view_inserts
 from ...settings.declarations import FORMAT_CHECK
-from ..format_check import locations, refusal
+from ..format_check import MOST_DIRECTORIES, locations, overwrite_refusal, refusal
 
 
-def check(spark: SparkSession, location: object) -> None:
-    """Raise InvalidArgumentError if a Delta table is at the location, unless the session disables this check."""
+def check(spark: SparkSession, location: object, *, overwrites: bool = False) -> None:
+    """Raise InvalidArgumentError if a Delta table is at the location, unless the session disables this check.
+
+    `overwrites`: everything in the directory will be deleted, also a table in one of its directories.
+    """
     if not isinstance(location, str) or not location or not settings.of(spark, FORMAT_CHECK):
         return
     if statements.has_log(spark, location):
         raise refusal(location)
+    if overwrites and (table := statements.table_in(spark, location, MOST_DIRECTORIES)) is not None:
+        raise overwrite_refusal(location, table)
 
 
-def check_options(spark: SparkSession, path: object, options: Mapping[str, object]) -> None:
+def check_options(
+    spark: SparkSession, path: object, options: Mapping[str, object], *, overwrites: bool = False
+) -> None:
     """The same check for the path of a writer, or its option `path` or `location` (in any case)."""
     for location in locations(path, options):
-        check(spark, location)
+        check(spark, location, overwrites=overwrites)
 
 
 def check_table(spark: SparkSession, name_parts: Any) -> None:
@@ -54,7 +61,7 @@ def check_statement(spark: SparkSession, parts: Sequence[statements.Part]) -> No
     """The same check for the directories and the table that a parsed statement changes."""
     for part in parts:
         for location in statements.destinations(spark, part):
-            check(spark, location)
+            check(spark, location, overwrites=part.kind == "InsertIntoDir")
         name = statements.written(part)
         if name is not None:
             check_table(spark, name)

@@ -77,15 +77,6 @@ def start(writer: Any, original: Callable[..., Any], path: Any) -> Any:
         return original(writer, location if path is not None else None)
 
 
-def other_format(name: str) -> InvalidArgumentError:
-    """The error for a stream of another format into a Delta table of the catalog."""
-    return InvalidArgumentError(
-        f'The table {name} is a Delta table: use writeStream.format("delta").toTable(name).',
-        condition="DELTA_ILLEGAL_USAGE",
-        parameters={"option": "format", "operation": "toTable"},
-    )
-
-
 @pyspark_errors
 def to_table(writer: Any, original: Callable[..., Any], name: str) -> Any:
     """Start a query that writes to a table of the catalog, which is created if there is none; `original` is `start`."""

@@ -78,6 +78,25 @@ def test_every_type_has_its_json_and_its_arrow_form() -> None:
     assert schema.from_arrow(pa.schema(forms)) == parsed
 
 
+def test_void_without_nulls_has_an_arrow_form_except_as_a_key() -> None:
+    """Arrow refuses a null type without nulls. Found by fuzzing."""
+    void = StructType((StructField("v", VOID, nullable=False),))
+    nested = StructType(
+        (
+            StructField("a", ArrayType(VOID, contains_null=False), nullable=False),
+            StructField("m", MapType(STRING, VOID, value_contains_null=False)),
+            StructField("s", void),
+        )
+    )
+    assert schema.arrow_schema(void) == pa.schema([("v", pa.null())])
+    found = schema.arrow_schema(nested)
+    assert found.field("a").type.value_type == pa.null()
+    assert found.field("m").type.item_type == pa.null()
+    assert found.field("s").type.field("v").type == pa.null()
+    with pytest.raises(UnsupportedFeatureError, match="a map with keys of the type 'void'"):
+        schema.arrow_type(MapType(VOID, STRING))
+
+
 def test_nested_types_keep_nullability_and_metadata() -> None:
     text = json.dumps(
         {

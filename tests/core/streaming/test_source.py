@@ -223,6 +223,38 @@ def test_latest_begins_with_the_next_version() -> None:
     assert every_path(source) == ["b"]
 
 
+@pytest.mark.parametrize("unlimited", [False, True])
+@pytest.mark.parametrize("limit", [1, 100])
+def test_a_first_batch_from_latest_that_was_not_committed_is_read_again(unlimited: bool, limit: int) -> None:
+    """Only the end of the batch is in the checkpoint, and the table has newer versions by then."""
+    builder = LogBuilder().create(add("a"))
+    limits = ReadLimits(limit)
+    source = stream(builder, start="latest", limits=limits)
+    assert source.latest(None) is None
+    builder.commit(add("b"), add("b2")).commit().commit(add("c"))
+    end = source.latest(None, unlimited=unlimited)
+    assert end is not None
+    read = paths(source.batch(None, end))
+    assert read == (["b"] if limit == 1 and not unlimited else ["b", "b2"]), "one version at most"
+    builder.commit(add("d")).commit(add("e"))
+    again = stream(builder, start="latest", limits=limits)
+    stored = again.check(offset.parse(end.to_json()))
+    assert paths(again.batch(None, stored)) == read
+    assert read + every_path(again, stored) == ["b", "b2", "c", "d", "e"]
+
+
+def test_available_now_from_latest_reads_every_version_up_to_its_start() -> None:
+    builder = LogBuilder().create(add("a"))
+    source = stream(builder, start="latest")
+    assert source.latest(None) is None
+    builder.commit(add("b")).commit(add("c"))
+    source.stop_at_newest()
+    first = source.latest(None)
+    builder.commit(add("d"))
+    assert first is not None
+    assert paths(source.batch(None, first)) + every_path(source, first) == ["b", "c"]
+
+
 def test_available_now_ends_at_the_newest_version_of_its_start() -> None:
     builder = LogBuilder().create(add("a")).commit(add("b"))
     source = stream(builder, limits=ReadLimits(1))

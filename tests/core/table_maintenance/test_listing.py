@@ -55,6 +55,22 @@ def test_both_ways_find_the_same(fake: FakeS3, names: list[str]) -> None:
     assert walked
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "data-1/__magic_job-2/job-2/00/task_3_m_000000.pendingset",
+        "data-1/__magic_job-2/job-2/00/tasks/attempt_3/__base/p=spark/part-0.c000.snappy.parquet",
+        "data-1/_temporary/0/_temporary/attempt_3/p=spark/part-0.c000.snappy.parquet",
+    ],
+)
+def test_what_a_killed_job_left_is_listed(fake: FakeS3, name: str) -> None:
+    """Both committers of Hadoop keep their files in hidden directories. Found by a soak with kills."""
+    walked, flat, _ = both_ways(fake, ["p=1/a", name, "_other/x"])
+    assert walked == flat
+    files = DataFiles.of(URL, fake.conf, {"skip_instance_cache": True})
+    assert {one.path_of(file.name) for one in walk(files, is_hidden) for file in one.files} == {"p=1/a", name}
+
+
 def test_a_name_with_an_empty_part_is_found(fake: FakeS3) -> None:
     """Spark and delta-rs can write below `t//`, which s3fs can't list as a directory."""
     files = DataFiles.of(URL, fake.conf, {"skip_instance_cache": True})

@@ -114,10 +114,12 @@ def condition(data: bytes) -> None:
     assert "".join(token.text for token in tokens) == "".join(_without_space(text))
     for path in checked.columns:
         assert path[0].lower() in {column.lower() for column in columns}
+    before = ""
     for token, following in pairwise(tokens):
-        if following.text == "(" and token.is_name:
+        if following.text == "(" and token.is_name and before != "distinct":  # not IS DISTINCT FROM (...)
             assert unquoted(token.text).lower() not in ("reflect", "java_method", "try_reflect", "from", "select")
         assert following.word not in ("from", "union") or token.text == "." or token.word == "distinct"
+        before = token.word
 
 
 def _without_space(text: str) -> Iterator[str]:

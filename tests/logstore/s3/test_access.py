@@ -305,6 +305,23 @@ def test_credentials_that_stay_expired_are_an_error(fake: FakeS3, work: Work, tm
     assert len({asked.signer for asked in fake.asked}) == 2
 
 
+def test_credentials_that_expire_while_a_data_file_is_open_are_taken_again(fake: FakeS3, tmp_path: Path) -> None:
+    content = bytes(range(256)) * 4096
+    fake.objects["/bucket/t/large"] = content
+    files = DataFiles.of(ROOT, without_keys(fake), {**a_profile(tmp_path), "default_block_size": 1 << 16})
+    with files.open("large") as file:
+        assert file.read(10) == content[:10]
+        signer = fake.asked[-1].signer
+        fake.refused = lambda asked: Reply(400, "ExpiredToken") if asked.signer == signer else None
+        file.seek(700_000)
+        assert file.read(300_000) == content[700_000:1_000_000]
+        assert fake.asked[-1].signer != signer
+        fake.refused = lambda asked: Reply(400, "ExpiredToken")
+        file.seek(300_000)
+        with pytest.raises(StorageAccessError, match=r"reading s3a://bucket/t/large: .*ExpiredToken"):
+            file.read(200_000)
+
+
 def test_a_source_of_credentials_that_fails_is_an_error_without_what_it_printed(fake: FakeS3, tmp_path: Path) -> None:
     options = a_profile(tmp_path, expiration="raise SystemExit('the s3cret is s3cret')")
     for work in (log_work, data_work):

@@ -11,6 +11,7 @@ from .types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VOID,
     ArrayType,
     DataType,
     MapType,
@@ -28,7 +29,7 @@ def arrow_type(data_type: DataType) -> "pa.DataType":
     """The Arrow type for a column's values.
 
     A timestamp is `timestamp('us', 'UTC')`, one without time zone `timestamp('us')`, a void column null.
-    `UnsupportedFeatureError` for a variant.
+    `UnsupportedFeatureError` for a variant, and for a map with void keys.
     """
     import pyarrow as pa
 
@@ -43,11 +44,13 @@ def arrow_type(data_type: DataType) -> "pa.DataType":
                 f"the type {data_type.name!r} has no Arrow form in this version of tablelog", ("variantType",)
             ) from None
     if isinstance(data_type, StructType):
-        return pa.struct([_arrow_field(f) for f in data_type.fields])
+        return pa.struct([_field(f.name, f.data_type, f.nullable) for f in data_type.fields])
     if isinstance(data_type, ArrayType):
-        return pa.list_(pa.field("element", arrow_type(data_type.element_type), data_type.contains_null))
+        return pa.list_(_field("element", data_type.element_type, data_type.contains_null))
     if isinstance(data_type, MapType):
-        value = pa.field("value", arrow_type(data_type.value_type), data_type.value_contains_null)
+        if data_type.key_type == VOID:
+            raise UnsupportedFeatureError("a map with keys of the type 'void' has no Arrow form")
+        value = _field("value", data_type.value_type, data_type.value_contains_null)
         return pa.map_(arrow_type(data_type.key_type), value)
     return arrow_type(data_type.sql_type)
 
@@ -73,17 +76,18 @@ def _arrow_primitives() -> dict[str, "pa.DataType"]:
     }
 
 
-def _arrow_field(field: StructField) -> "pa.Field":
+def _field(name: str, data_type: DataType, nullable: bool) -> "pa.Field":
     import pyarrow as pa
 
-    return pa.field(field.name, arrow_type(field.data_type), field.nullable)
+    type_ = arrow_type(data_type)
+    return pa.field(name, type_, nullable or type_ == pa.null())  # Arrow has no void type without nulls
 
 
 def arrow_schema(schema: StructType) -> "pa.Schema":
     """The Arrow schema of a table's rows."""
     import pyarrow as pa
 
-    return pa.schema([_arrow_field(f) for f in schema.fields])
+    return pa.schema([_field(f.name, f.data_type, f.nullable) for f in schema.fields])
 
 
 def from_arrow(schema: "pa.Schema") -> StructType:

@@ -1,8 +1,11 @@
 package tablelog;
 
 import java.net.URI;
+import java.util.ArrayDeque;
+import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
@@ -75,8 +78,8 @@ public class StatementKinds {
         return table.location().isEmpty() || !hasLog(spark, (String) table.location().get());
     }
 
-    // Whether a location is a Delta table, a partition directory of one, or in its log. Also false if Spark can't reach
-    // the location, because then it can't write there either.
+    // Whether a location is a Delta table, a partition directory of one, a directory directly in one, or in its log.
+    // Also false if Spark can't reach the location, because then it can't write there either.
     public boolean hasLog(SparkSession spark, String location) {
         try {
             return isInTable(spark, new Path(location));
@@ -91,6 +94,38 @@ public class StatementKinds {
             if (at.getName().equals("_delta_log")) return system.exists(at);
         }
         while (path.getName().contains("=") && path.getParent() != null) path = path.getParent();
-        return system.exists(new Path(path, "_delta_log"));
+        if (system.exists(new Path(path, "_delta_log"))) return true;
+        Path parent = path.getParent();
+        return parent != null && isSeen(path.getName()) && system.exists(new Path(parent, "_delta_log"));
+    }
+
+    // Whether a directory inside a table belongs to it: other hidden ones don't, such as the checkpoints of a stream.
+    private static boolean isSeen(String name) {
+        return name.equals("_change_data") || !name.startsWith("_") && !name.startsWith(".");
+    }
+
+    // A Delta table in a directory, which an overwrite of the directory would delete; null if none is found. At most
+    // `most` directories are listed; partition directories and hidden ones aren't.
+    public String tableIn(SparkSession spark, String location, int most) {
+        try {
+            Path root = new Path(location);
+            FileSystem system = root.getFileSystem(spark.sessionState().newHadoopConf());
+            ArrayDeque<Path> waiting = new ArrayDeque<Path>();
+            waiting.add(root);
+            for (int i = 0; i < most && !waiting.isEmpty(); i++) {
+                Path directory = (Path) waiting.remove();
+                RemoteIterator<FileStatus> inside = system.listStatusIterator(directory);
+                while (inside.hasNext()) {
+                    FileStatus status = (FileStatus) inside.next();
+                    String name = status.getPath().getName();
+                    if (!status.isDirectory()) continue;
+                    if (name.equals("_delta_log")) return directory.toString();
+                    if (isSeen(name) && !name.contains("=")) waiting.add(status.getPath());
+                }
+            }
+        } catch (Exception unreachable) {
+            return null;
+        }
+        return null;
     }
 }

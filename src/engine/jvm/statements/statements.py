@@ -217,11 +217,17 @@ def path_exists(spark: "SparkSession", location: str) -> bool:
 
 
 def has_log(spark: "SparkSession", location: str) -> bool:
-    """Whether a location is a Delta table, a partition directory of one, or in its log.
+    """Whether a location is a Delta table, a partition directory of one, a directory directly in one, or in its log.
 
     Also False if Spark can't reach the location, because then it can't write there either.
     """
     return bool(_compiled(spark).hasLog(jvm_session(spark), location))
+
+
+def table_in(spark: "SparkSession", location: str, most: int) -> str | None:
+    """A Delta table in a directory. None if none is found in `most` directories, or Spark can't reach the location."""
+    found = _compiled(spark).tableIn(jvm_session(spark), location, most)
+    return None if found is None else str(found)
 
 
 def is_comment_on(plan: JavaObject) -> bool:

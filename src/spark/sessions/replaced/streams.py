@@ -59,12 +59,12 @@ def to_table_method(original: Method) -> Method:
             started = type(self).start.__wrapped__  # PySpark's own method
             return to_delta_table(self, started, tableName)
         if is_enabled(builders.session_of(self)):
+            from ...format_check import stream_refusal
             from ...names import is_delta_table
             from ...sql.other_formats import check_options, check_table_named
-            from ...streaming.builders import other_format
 
             if is_delta_table(builders.session_of(self), tableName):
-                raise other_format(tableName)
+                raise stream_refusal(tableName)
             check_options(builders.session_of(self), None, builders.stream_writer_state(self).options | options)
             check_table_named(builders.session_of(self), tableName)
         return original(self, tableName, format, outputMode, partitionBy, queryName, **options)

@@ -1,5 +1,6 @@
 """Replacements of the methods that write: `DataFrameWriter`, `DataFrameWriterV2` and `MergeIntoWriter`."""
 
+import inspect
 from typing import Any, cast
 
 from ....dml.alter.create import CreateMode
@@ -27,7 +28,9 @@ def save_method(original: Method) -> Method:
             if is_enabled(builders.session_of(self)):
                 from ...sql.other_formats import check_options
 
-                check_options(builders.session_of(self), path, builders.writer_state(self).options | options)
+                state = builders.writer_state(self)
+                overwrites = (mode or state.mode).lower() == "overwrite"
+                check_options(builders.session_of(self), path, state.options | options, overwrites=overwrites)
             return original(self, path, format, mode, partitionBy, **options)
         from ...writer import save as save_delta
 
@@ -38,12 +41,15 @@ def save_method(original: Method) -> Method:
 
 def directory_method(original: Method) -> Method:
     """Prevent writing files of another format into the directory of a Delta table."""
+    signature = inspect.signature(original)
 
     def method(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         if is_enabled(builders.session_of(self)):
             from ...sql.other_formats import check
 
-            check(builders.session_of(self), path)
+            arguments = signature.bind_partial(self, path, *args, **kwargs).arguments
+            mode = arguments.get("mode") or builders.writer_state(self).mode
+            check(builders.session_of(self), path, overwrites=mode.lower() == "overwrite")
         return original(self, path, *args, **kwargs)
 
     return method

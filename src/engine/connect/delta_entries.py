@@ -1,0 +1,50 @@
+"""Creates catalog entries of Delta tables on a server that has no Delta source.
+
+CREATE TABLE ... USING delta needs a source of that name. The client registers a Python data source for it, in its own
+session only. It can do nothing: tablelog reads and writes Delta tables by their paths.
+"""
+
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MESSAGE = (
+    'on Spark Connect tablelog reads and writes Delta tables by their paths: use spark.read.format("delta").load(path)'
+)
+
+
+def create(spark: "SparkSession", name: str, location: str | None) -> None:
+    """Add an entry without columns, unless there is one of this name. `name` is quoted for SQL.
+
+    `location`: the directory of an external table; None for a managed one, whose directory the catalog chooses.
+    """
+    spark.dataSource.register(_source())
+    at, arguments = ("", {}) if location is None else (" LOCATION :location", {"location": location})
+    sql = unwrap(type(spark).sql)  # PySpark's own method: the one of `enable` refuses statements on Delta tables
+    sql(spark, f"CREATE TABLE IF NOT EXISTS {name} USING delta{at}", args=arguments)
+
+
+def _source() -> Any:
+    """The data source, defined inside a function so that it is pickled by value: the server may lack tablelog."""
+    from pyspark.sql.datasource import DataSource
+    from pyspark.sql.types import StructType
+
+    message = _MESSAGE
+
+    class DeltaEntry(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "delta"
+
+        def schema(self) -> StructType:
+            return StructType([])
+
+        def reader(self, schema: StructType) -> Any:
+            raise NotImplementedError(message)
+
+        def writer(self, schema: StructType, overwrite: bool) -> Any:
+            raise NotImplementedError(message)
+
+    return DeltaEntry
