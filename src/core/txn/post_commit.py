@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PART_SIZE = 1_000_000
-"""The most files in one part of the checkpoint after bulk actions, unless the session sets it."""
+"""The most files in one part of the checkpoint after a removal of all files, unless the session sets it."""
+_PART_SIZE_WITH_STATS = 400_000
+"""The same after files were added: with their statistics, this is a file of some 80 MiB, and readers fetch eight."""
 _NO_CHECKSUM = "its checksum wasn't written"
 
 
@@ -99,7 +101,7 @@ def _after_bulk(
     try:
         time_ms = info.timestamp if info.in_commit_timestamp is None else info.in_commit_timestamp
         written = bulk.after(commits, version, time_ms or 0)
-        log.write_checkpoint(written, part_size=_PART_SIZE)
+        log.write_checkpoint(written, part_size=_PART_SIZE if bulk.removes else _PART_SIZE_WITH_STATS)
         snapshot = log.snapshot(version)
     except Exception:
         _warn(log, version, "its checkpoint wasn't written: the next read loads the whole commit into memory")
