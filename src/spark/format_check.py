@@ -36,6 +36,15 @@ def overwrite_refusal(location: str, table: str) -> InvalidArgumentError:
     )
 
 
+def schema_refusal(name: str, location: str, table: str) -> InvalidArgumentError:
+    """The error for DROP SCHEMA without CASCADE if a Delta table is in the directory of the schema."""
+    return InvalidArgumentError(
+        f"Dropping the schema {name} would delete its directory {location} with the Delta table {table}. Nothing was "
+        "dropped. Drop the table first, or move it if the catalog doesn't have it; use CASCADE to delete it with the "
+        f"schema; or set {FORMAT_CHECK.key} to false."
+    )
+
+
 def stream_refusal(name: str) -> InvalidArgumentError:
     """The error for a stream of another format into a Delta table of the catalog."""
     return InvalidArgumentError(

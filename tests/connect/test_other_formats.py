@@ -9,6 +9,7 @@ from pyspark.sql import functions
 
 from support.spark_tables import Table
 from tablelog.errors import InvalidArgumentError
+from tablelog.logstore.data_files import DataFiles
 
 REFUSED = "There is a Delta table"
 
@@ -86,10 +87,50 @@ def test_directories_around_and_in_tables(spark: Any, tmp_path: Path, way: str) 
     for above in (tmp_path / "lake", table.root.parent):
         with pytest.raises(InvalidArgumentError, match=r"overwrite of .* would delete the Delta table .*/table"):
             OVERWRITES[way](spark, str(above))
+    with pytest.raises(InvalidArgumentError, match="There is a Delta table"):
+        OVERWRITES[way](spark, table.path)
     for place in ("aB", "_change_data", "more/day=1"):
         with pytest.raises(InvalidArgumentError, match="is inside one"):
             OVERWRITES[way](spark, f"{table.path}/{place}")
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_schema_in_whose_directory_is_a_table(spark: Any, tmp_path: Path) -> None:
+    table = Table(spark, tmp_path / "a b%20" / "table")
+    spark.sql(f"CREATE DATABASE around LOCATION '{table.root.parent}'")
+    table.write(spark.range(3))
+    drops: list[Callable[[], object]] = [
+        lambda: spark.sql("DROP DATABASE around"),
+        lambda: spark.sql("drop /* all */ schema IF EXISTS spark_catalog.`around` RESTRICT"),
+        lambda: spark.sql("EXECUTE IMMEDIATE 'DROP NAMESPACE around'"),
+    ]
+    if hasattr(spark.catalog, "dropDatabase"):
+        drops.append(lambda: spark.catalog.dropDatabase("around"))
+    for drop in drops:
+        with pytest.raises(InvalidArgumentError, match=r"schema .*around.* would delete its directory .*/table"):
+            drop()
+    assert table.rows() == [0, 1, 2]
+    spark.sql("DROP SCHEMA IF EXISTS missing_one")
+    spark.sql("DROP SCHEMA around CASCADE")
+    assert not table.root.exists()
+
+
+def test_the_check_of_an_overwrite_makes_one_listing(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overwrite() -> None:
+        spark.range(3).selectExpr("id", "id p").write.partitionBy("p").mode("overwrite").parquet(f"{tmp_path}/parquet")
+
+    listed: list[str] = []
+    entries = DataFiles.entries
+    monkeypatch.setattr(DataFiles, "entries", lambda files: listed.append(files.root) or entries(files))
+    for count in (1, 2):
+        overwrite()
+        assert len(listed) == count
+    for number in range(200):
+        (tmp_path / "many" / f"d{number}").mkdir(parents=True)
+    spark.range(1).write.mode("overwrite").parquet(f"{tmp_path}/many")
+    assert len(listed) == 2 + 100
 
 
 def test_directories_beside_tables(spark: Any, table: Table, tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def test_names_that_can_not_be_written(spark: Any, source: Table, tmp_path: Path
             ("new*", InvalidArgumentError, "isn't a valid table name"),
             ("missing.new", pyspark.errors.AnalysisException, "SCHEMA_NOT_FOUND"),
             ("other.default.new", UnsupportedFeatureError, "another catalog"),
+            ("spark_catalog.missing.new", pyspark.errors.AnalysisException, "SCHEMA_NOT_FOUND"),
         ):
             with pytest.raises(error, match=message):
                 writer.toTable(name)

@@ -175,6 +175,8 @@ def test_a_directory_that_has_tables_in_it(spark: SparkSession, tmp_path: Path, 
     for above in (tmp_path / "lake", table.root.parent):
         with pytest.raises(InvalidArgumentError, match=r"overwrite of .* would delete the Delta table .*/table"):
             OVERWRITES[way](spark, spark.range(2).toDF("id"), str(above))
+    with pytest.raises(InvalidArgumentError, match="There is a Delta table"):
+        OVERWRITES[way](spark, spark.range(2).toDF("id"), table.path)
     assert directory(tmp_path) == before
 
 
@@ -186,6 +188,28 @@ def test_a_directory_in_a_table(spark: SparkSession, table: Table, place: str) -
         with pytest.raises(InvalidArgumentError, match="is inside one"):
             OVERWRITES[way](spark, spark.range(2).toDF("id"), f"{table.path}/{place}")
     assert directory(table.root) == before
+
+
+@pytest.mark.parametrize("by_method", [True, False])
+def test_a_schema_in_whose_directory_is_a_table(spark: SparkSession, tmp_path: Path, by_method: bool) -> None:
+    if by_method and not hasattr(spark.catalog, "dropDatabase"):
+        pytest.skip("before Spark 4.2")
+    table = Table(spark, tmp_path / "a b%20" / "table")
+    spark.sql(f"CREATE DATABASE around LOCATION '{table.root.parent}'")
+    table.write(spark.range(3))
+    drops: list[Callable[[], object]] = [
+        lambda: spark.sql("DROP DATABASE around"),
+        lambda: spark.sql("DROP SCHEMA IF EXISTS spark_catalog.`around` RESTRICT"),
+    ]
+    if by_method:
+        drops = [lambda: spark.catalog.dropDatabase("around")]
+    for drop in drops:
+        with pytest.raises(InvalidArgumentError, match=r"schema .*around would delete its directory .*/table"):
+            drop()
+    assert table.rows() == [0, 1, 2]
+    spark.sql("DROP SCHEMA IF EXISTS missing_one")
+    spark.sql("DROP SCHEMA around CASCADE")
+    assert not table.root.exists()
 
 
 def test_other_directories_beside_and_around_tables(spark: SparkSession, table: Table, tmp_path: Path) -> None:

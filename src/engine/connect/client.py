@@ -35,7 +35,7 @@ _STREAMING = "pyspark.sql.connect.streaming.readwriter"
 _PIPELINES = "pyspark.pipelines.spark_connect_graph_element_registry"
 
 PATCHES: Mapping[str, str] = {
-    "Catalog.createTable": "pyspark.sql.connect.catalog",
+    **{f"Catalog.{name}": "pyspark.sql.connect.catalog" for name in ("createTable", "dropDatabase")},
     **{f"DataFrameReader.{name}": _READWRITER for name in ("load", "table")},
     **{f"DataFrameWriter.{name}": _READWRITER for name in ("save", "saveAsTable", "insertInto")},
     **{f"DataFrameWriterV2.{name}": _READWRITER for name in ("create", "replace", "createOrReplace")},
@@ -128,6 +128,13 @@ def session_of_pipeline(registry: Any) -> "SparkSession":
 def has_pipelines() -> bool:
     """Whether this PySpark has the client of declarative pipelines."""
     return find_spec("pyspark.pipelines") is not None
+
+
+def has_drop_database() -> bool:
+    """Whether this PySpark has `Catalog.dropDatabase`: Spark 4.1 doesn't."""
+    from pyspark.sql.connect.catalog import Catalog
+
+    return hasattr(Catalog, "dropDatabase")
 
 
 def in_pipeline() -> bool:

@@ -24,6 +24,7 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _BEFORE_DIRECTORY = ("location", "directory", "inpath")
 _OPTION_OF_DIRECTORY = ("path", "location")
+_DROP_SCHEMA = (["drop", "schema"], ["drop", "database"], ["drop", "namespace"])
 _DEEPEST = 5  # of texts of EXECUTE IMMEDIATE inside each other
 
 
@@ -58,13 +59,14 @@ class Written:
     """What a statement names: directories, and tables as SQL names them.
 
     `overwritten`: those of the directories whose files it deletes. `unknown`: it has an INSERT OVERWRITE DIRECTORY
-    whose directory the text doesn't say.
+    whose directory the text doesn't say. `dropped_schemas`: those of a DROP SCHEMA without CASCADE.
     """
 
     directories: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     unknown: bool = False
     overwritten: frozenset[str] = frozenset()
+    dropped_schemas: tuple[str, ...] = ()
 
 
 NOTHING = Written()
@@ -93,6 +95,7 @@ class _Search:
         directories: set[str] = set()
         overwritten: set[str] = set()
         tables: list[str] = []
+        schemas: list[str] = []
         unknown = False
         for at, token in enumerate(tokens):
             before = [one.word for one in tokens[max(at - 2, 0) : at]]
@@ -112,11 +115,15 @@ class _Search:
                     inner = self.of(tokens_of(text), depth + 1)
                     directories |= set(inner.directories)
                     overwritten |= inner.overwritten
+                    schemas += inner.dropped_schemas
                     tables += inner.tables
                     unknown |= inner.unknown
             else:
                 tables += _table(tokens, at)
-        return Written(tuple(sorted(directories)), tuple(dict.fromkeys(tables)), unknown, frozenset(overwritten))
+                schemas += _dropped_schema(tokens, at)
+        return Written(
+            tuple(sorted(directories)), tuple(dict.fromkeys(tables)), unknown, frozenset(overwritten), tuple(schemas)
+        )
 
     def _literal(self, tokens: Sequence[Token], at: int) -> set[str]:
         """The values of the literals here, which Spark joins; empty if there are none or they can't be known."""
@@ -196,13 +203,30 @@ def _table(tokens: Sequence[Token], at: int) -> list[str]:
         start = at + 2
     else:
         return []
-    parts: list[str] = []
-    while start < len(tokens) and (tokens[start].word or tokens[start].kind == "quoted"):
-        parts.append(tokens[start].text)
-        if start + 1 >= len(tokens) or tokens[start + 1].text != ".":
-            break
-        start += 2
-    after = tokens[start + 1].text if start + 1 < len(tokens) else ""
+    parts, end = _name(tokens, start)
+    after = tokens[end].text if end < len(tokens) else ""
     if not parts or (parts[-1].lower() == "identifier" and after == "(") or parts[0].lower() in ("directory", "local"):
         return []
     return [".".join(parts)]
+
+
+def _dropped_schema(tokens: Sequence[Token], at: int) -> list[str]:
+    """The name of the schema that a DROP SCHEMA without CASCADE that begins here drops."""
+    if [tokens[at].word, *(token.word for token in tokens[at + 1 : at + 2])] not in _DROP_SCHEMA:
+        return []
+    exists = [token.word for token in tokens[at + 2 : at + 4]] == ["if", "exists"]
+    parts, end = _name(tokens, at + (4 if exists else 2))
+    cascades = end < len(tokens) and tokens[end].word == "cascade"
+    return [".".join(parts)] if parts and not cascades else []
+
+
+def _name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
+    """The parts of the name that begins here, as they are written, and the position after it."""
+    parts: list[str] = []
+    while at < len(tokens) and (tokens[at].word or tokens[at].kind == "quoted"):
+        parts.append(tokens[at].text)
+        at += 1
+        if at >= len(tokens) or tokens[at].text != ".":
+            break
+        at += 1
+    return parts, at

@@ -185,6 +185,17 @@ class SessionCatalog:
             )
         return self._text(self._catalog.defaultTablePath(identifier))
 
+    def schema_location(self, name_parts: JavaObject) -> str | None:
+        """The directory of a schema (a Scala `Seq`, the parts of its name); None if the session catalog has none."""
+        parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
+        if len(parts) == 2 and parts[0] == _SESSION:
+            parts = parts[1:]
+        elif len(parts) != 1 or self._state.catalogManager().currentCatalog().name() != _SESSION:
+            return None
+        if not self._catalog.databaseExists(parts[0]):
+            return None
+        return self._text(self._catalog.getDatabaseMetadata(parts[0]).locationUri())
+
     def partition_locations(self, entry: CatalogEntry) -> list[str] | None:
         """The directories of the table's partitions in the catalog; None if the catalog doesn't track partitions."""
         if not entry.table.tracksPartitionsInCatalog():

@@ -40,7 +40,7 @@ def find(spark: SparkSession, name: str) -> Entry | None:
         pyspark.errors.AnalysisException: There is no such schema.
     """
     *schema, table = _parts(name)
-    inside = f" IN {'.'.join(map(quoted, schema))}" if schema else ""
+    inside = f" IN {_SESSION_CATALOG}.{quoted(schema[0])}" if schema else ""
     # A pattern without * and | matches this name alone, in any case, and a temporary view of this name.
     for row in spark.sql(f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect():
         if row.isTemporary:
@@ -88,9 +88,15 @@ def add(spark: SparkSession, name: str, location: str | None) -> Entry:
         The entry; also if another session has added it in the meantime.
 
     Raises:
+        UnsupportedFeatureError: The name has no schema, and the session uses another catalog.
         pyspark.errors.AnalysisException: The server refuses the name or the directory.
     """
-    delta_entries.create(spark, ".".join(map(quoted, _parts(name))), location)
+    *schema, table = _parts(name)
+    if not schema:
+        if spark.catalog.currentCatalog() != _SESSION_CATALOG:
+            raise _in_another_catalog(name)
+        schema = [spark.catalog.currentDatabase()]
+    delta_entries.create(spark, ".".join(map(quoted, (_SESSION_CATALOG, *schema, table))), location)
     entry = find(spark, name)
     if entry is None:
         raise InvalidArgumentError(f"Another session has dropped the table {name} while it was created: try again.")

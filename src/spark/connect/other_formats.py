@@ -21,7 +21,7 @@ from ...logstore.common.uri import escaped
 from ...logstore.data_files import DataFiles
 from ...settings.declarations import FORMAT_CHECK
 from ..conf import delta_log, session_conf
-from ..format_check import MOST_DIRECTORIES, locations, overwrite_refusal, refusal, stream_refusal
+from ..format_check import MOST_DIRECTORIES, locations, overwrite_refusal, refusal, schema_refusal, stream_refusal
 from ..reader import find_table
 from . import catalog
 
@@ -94,6 +94,25 @@ def check_statement(spark: SparkSession, sql: str, arguments: Any, *, formatted:
         check(spark, directory, {}, overwrites=directory in found.overwritten)
     for name in found.tables:
         check_table(spark, name)
+    for name in found.dropped_schemas:
+        check_schema(spark, name)
+
+
+def check_schema(spark: SparkSession, name: str) -> None:
+    """Raise InvalidArgumentError if a Delta table is in the directory of a schema that is dropped without CASCADE.
+
+    Spark deletes that directory, as the catalog has no table in the schema.
+    """
+    try:
+        rows = spark.sql(f"DESCRIBE NAMESPACE {name}").collect()
+    except PySparkException:
+        return
+    location = next((row.info_value for row in rows if row.info_name == "Location"), None)
+    if location is None:
+        return
+    conf = session_conf(spark, location)
+    if FORMAT_CHECK.of(conf) and (table := _table_in(location, conf)) is not None:
+        raise schema_refusal(name, location, table)
 
 
 def _start_of_details(rows: list[Row]) -> int:

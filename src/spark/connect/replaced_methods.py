@@ -59,7 +59,7 @@ class _Methods:
             spark = client.session_of(self_)
             if not self._is_delta(self_, format):
                 if self._is_enabled(spark):
-                    overwrites = (mode or client.writer_state(self_).mode or "").lower() == "overwrite"
+                    overwrites = str(mode or client.writer_state(self_).mode).lower() == "overwrite"
                     other_formats.check(spark, path, client.options_of(self_) | options, overwrites=overwrites)
                 original(self_, path, format, mode, partitionBy, **options)
                 return
@@ -158,6 +158,15 @@ class _Methods:
 
         return sql
 
+    def drop_database(self, original: Method) -> Method:
+        def drop_database(self_: Any, dbName: str, ifExists: bool = False, cascade: bool = False) -> None:
+            spark = client.session_of(self_)
+            if self._is_enabled(spark) and not cascade:
+                other_formats.check_schema(spark, dbName)
+            original(self_, dbName, ifExists, cascade)
+
+        return drop_database
+
     def table(self, original: Method) -> Method:
         def table(self_: Any, tableName: str) -> Any:
             if self._is_enabled(client.session_of(self_)):
@@ -231,6 +240,7 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
     }
     return {
         **(of_pipelines if client.has_pipelines() else {}),
+        **({"Catalog.dropDatabase": methods.drop_database} if client.has_drop_database() else {}),
         "Catalog.createTable": by_catalog,
         "DataFrameReader.load": methods.load,
         "DataFrameReader.table": methods.table,

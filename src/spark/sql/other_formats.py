@@ -14,7 +14,7 @@ from ...engine.jvm.statements import statements
 from ...engine.jvm.statements.inserts import parsed_name
 from ...engine.write import view_inserts
 from ...settings.declarations import FORMAT_CHECK
-from ..format_check import MOST_DIRECTORIES, locations, overwrite_refusal, refusal
+from ..format_check import MOST_DIRECTORIES, locations, overwrite_refusal, refusal, schema_refusal
 
 
 def check(spark: SparkSession, location: object, *, overwrites: bool = False) -> None:
@@ -65,3 +65,23 @@ def check_statement(spark: SparkSession, parts: Sequence[statements.Part]) -> No
         name = statements.written(part)
         if name is not None:
             check_table(spark, name)
+        schema = statements.dropped_schema(part)
+        if schema is not None:
+            check_schema(spark, schema)
+
+
+def check_schema(spark: SparkSession, name_parts: Any) -> None:
+    """Raise InvalidArgumentError if a Delta table is in the directory of a schema that is dropped without CASCADE.
+
+    Spark deletes that directory, as the catalog has no table in the schema.
+    """
+    if not settings.of(spark, FORMAT_CHECK):
+        return
+    location = SessionCatalog(spark).schema_location(name_parts)
+    if location is not None and (table := statements.table_in(spark, location, MOST_DIRECTORIES)) is not None:
+        raise schema_refusal(name_parts.mkString("."), location, table)
+
+
+def check_schema_named(spark: SparkSession, name: str) -> None:
+    """`check_schema` for a name as SQL. Raises Spark's ParseException."""
+    check_schema(spark, parsed_name(spark, name))

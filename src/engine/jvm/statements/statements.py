@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....settings.spark_own import SOURCE_DEFAULT
+from ..catalog import location_text
 from ..connection import settings
 from ..connection.compiled import compiled_instance
 from ..connection.gateway import Gateway, JavaObject
@@ -92,6 +93,7 @@ CHANGING_FILES = frozenset(
         "CreateNamespace",
         "CreateTableLike",
         "CreateTableLikeCommand",
+        "DropNamespace",
         "LoadData",
         "SetNamespaceLocation",
         "SetTableLocation",
@@ -101,7 +103,7 @@ CHANGING_FILES = frozenset(
         *_WITH_SPECIFICATION,
     }
 )
-"""The results of `kind_of` for which `destinations` or `written` may name something."""
+"""The results of `kind_of` for which `destinations`, `written` or `dropped_schema` may name something."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,10 @@ def destinations(spark: "SparkSession", part: Part) -> list[str]:
         return []
     if not location.isDefined():
         return []
+    place = location.get()
+    text = place if isinstance(place, str) else location_text(Gateway.of(spark), place)  # a URI is encoded
     source = provider.get() if provider.isDefined() else settings.in_force(spark, SOURCE_DEFAULT)
-    return [] if source.lower() == "delta" else [str(location.get())]
+    return [] if source.lower() == "delta" else [text]
 
 
 def written(part: Part) -> JavaObject | None:
@@ -183,6 +187,14 @@ def written(part: Part) -> JavaObject | None:
     if part.kind in ("InsertIntoStatement", "TruncateTable", "TruncatePartition"):
         return name_of(part.plan.table())
     return None
+
+
+def dropped_schema(part: Part) -> JavaObject | None:
+    """The parts of the name of the schema that DROP SCHEMA drops without CASCADE; None for other statements."""
+    if part.kind != "DropNamespace" or part.plan.cascade():
+        return None
+    namespace = part.plan.namespace()
+    return namespace.multipartIdentifier() if class_name(namespace) == "UnresolvedNamespace" else None
 
 
 def name_of(relation: JavaObject) -> JavaObject | None:

@@ -53,6 +53,21 @@ def create_database_method(original: Method) -> Method:
     return create_database
 
 
+def drop_database_method(original: Method) -> Method:
+    """Prevent deleting the directory of a schema if it has a Delta table that the catalog doesn't have."""
+    explained = explained_by_catalog("dropDatabase")(original)
+
+    def drop_database(self: Any, dbName: str, ifExists: bool = False, cascade: bool = False) -> None:
+        spark = builders.session_of(self)
+        if is_enabled(spark) and not cascade:
+            from ...sql.other_formats import check_schema_named
+
+            check_schema_named(spark, dbName)
+        explained(self, dbName, ifExists, cascade)
+
+    return drop_database
+
+
 def truncate_table_method(original: Method) -> Method:
     """Prevent deleting the directory of a Delta table that the catalog has as a table of another format."""
     explained = explained_by_catalog("truncateTable")(original)

@@ -13,6 +13,7 @@ from ..enabled_sessions import is_enabled
 from .catalog import (
     create_database_method,
     create_table_method,
+    drop_database_method,
     refresh_table_method,
     table_exists_method,
     truncate_table_method,
@@ -86,5 +87,9 @@ def replacements() -> dict[str, Patch]:
     return by_name
 
 
-_OF_CATALOG: dict[str, Patch] = {"createDatabase": create_database_method, "truncateTable": truncate_table_method}
+_OF_CATALOG: dict[str, Patch] = {
+    "createDatabase": create_database_method,
+    "dropDatabase": drop_database_method,
+    "truncateTable": truncate_table_method,
+}
 """Methods of the catalog that some versions of PySpark don't have."""

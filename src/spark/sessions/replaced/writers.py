@@ -29,7 +29,7 @@ def save_method(original: Method) -> Method:
                 from ...sql.other_formats import check_options
 
                 state = builders.writer_state(self)
-                overwrites = (mode or state.mode).lower() == "overwrite"
+                overwrites = str(mode or state.mode).lower() == "overwrite"
                 check_options(builders.session_of(self), path, state.options | options, overwrites=overwrites)
             return original(self, path, format, mode, partitionBy, **options)
         from ...writer import save as save_delta
@@ -41,15 +41,16 @@ def save_method(original: Method) -> Method:
 
 def directory_method(original: Method) -> Method:
     """Prevent writing files of another format into the directory of a Delta table."""
-    signature = inspect.signature(original)
+    names = list(inspect.signature(original).parameters)[2:]  # after self and path
+    place = names.index("mode") if "mode" in names else None
 
     def method(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
         if is_enabled(builders.session_of(self)):
             from ...sql.other_formats import check
 
-            arguments = signature.bind_partial(self, path, *args, **kwargs).arguments
-            mode = arguments.get("mode") or builders.writer_state(self).mode
-            check(builders.session_of(self), path, overwrites=mode.lower() == "overwrite")
+            mode = args[place] if place is not None and place < len(args) else kwargs.get("mode")
+            overwrites = str(mode or builders.writer_state(self).mode).lower() == "overwrite"
+            check(builders.session_of(self), path, overwrites=overwrites)
         return original(self, path, *args, **kwargs)
 
     return method
