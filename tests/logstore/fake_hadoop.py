@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from tablelog.errors import StorageUnavailableError
 from tablelog.logstore.common import posix
 from tablelog.logstore.common.listing import without_false_gaps
+from tablelog.logstore.common.spool import Content, joined
 from tablelog.logstore.hdfs.client import HdfsEntry
 from tablelog.logstore.hdfs.store import HDFSLogStore
 
@@ -47,7 +48,8 @@ class DirectoryFiles:
                 found.append(HdfsEntry(os.fsdecode(name), status.st_size, status.st_mtime_ns // 1_000_000))
         return found
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, content: Content) -> None:
+        data = joined(content)
         os.makedirs(os.path.dirname(local(path)), exist_ok=True)
         with open(local(path), "wb") as file:
             file.write(data[: len(data) // 2])
@@ -82,8 +84,8 @@ class FailingFiles(DirectoryFiles):
     def exists(self, path: str) -> bool:
         return self._do("exists", lambda: super(FailingFiles, self).exists(path))
 
-    def write(self, path: str, data: bytes) -> None:
-        self._do("write", lambda: super(FailingFiles, self).write(path, data))
+    def write(self, path: str, content: Content) -> None:
+        self._do("write", lambda: super(FailingFiles, self).write(path, content))
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:
         self._do("rename", lambda: super(FailingFiles, self).rename(source, target, overwrite=overwrite))

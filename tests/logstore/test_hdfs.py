@@ -21,6 +21,7 @@ from tablelog.errors import (
     WriteOutcomeUnknown,
 )
 from tablelog.logstore import store_for
+from tablelog.logstore.common import spool
 from tablelog.logstore.hdfs import client, native_client
 from tablelog.logstore.hdfs.errors import error_for
 from tablelog.logstore.hdfs.native_client import NativeFiles, NativeLibrary, native_error
@@ -148,6 +149,43 @@ def test_a_temporary_file_that_cant_be_written_is_no_race(log: str, when: str, e
     with pytest.raises(StorageUnavailableError):
         on(FailingFiles(write=(when, error))).write(f"{log}/{NAME}", b"ours")
     assert left(log) == []
+
+
+def test_a_large_file_goes_through_a_temporary_one(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the outcomes of a small one."""
+    monkeypatch.setattr(spool, "IN_MEMORY", 4)
+    contents: list[type] = []
+
+    class Noting(FailingFiles):
+        def write(self, path: str, content: spool.Content) -> None:
+            contents.append(type(content))
+            super().write(path, content)
+
+    path, pieces = f"{log}/{NAME}", [b"abc", b"", b"defgh" * 9]
+    on(Noting()).write_pieces(path, iter(pieces))
+    assert store().read(path) == b"".join(pieces)
+    with pytest.raises(FileExistsError):
+        on(Noting()).write_pieces(path, [b"second", b"writer"])
+    store().delete(path)
+    for plan, error in (
+        ({"rename": ("after", AWAY)}, WriteOutcomeUnknown),
+        ({"rename": ("before", AWAY)}, StorageUnavailableError),
+        ({"write": ("after", AWAY)}, StorageUnavailableError),
+    ):
+        store().delete(path)
+        with pytest.raises(error):
+            on(Noting(**plan)).write_pieces(path, pieces)
+    assert left(log) == []
+
+    def broken() -> Iterator[bytes]:
+        yield from pieces
+        raise OSError("of the caller")
+
+    with pytest.raises(OSError, match="of the caller"):
+        on(Noting()).write_pieces(path, broken())
+    assert left(log) == []
+    assert contents
+    assert bytes not in contents
 
 
 def test_an_interrupt_leaves_nothing_hidden(log: str) -> None:

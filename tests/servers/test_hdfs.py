@@ -25,6 +25,7 @@ from tablelog.errors import (
     UnsupportedEnvironmentError,
     WriteOutcomeUnknown,
 )
+from tablelog.logstore.common import spool
 from tablelog.logstore.hdfs.native_client import NativeFiles
 from tablelog.logstore.hdfs.store import PROCESS_CLIENTS, HDFSLogStore
 
@@ -112,6 +113,20 @@ def test_names_that_hdfs_takes(hdfs: HDFS, client: str) -> None:
     with pytest.raises(InvalidArgumentError, match="a:b"):
         one.write(f"{log}/a:b", b"")
     assert names(hdfs.conf, log.rpartition("/")[0]) == ["y" * 255], client
+
+
+def test_a_large_file_is_written_in_pieces(hdfs: HDFS, client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "IN_MEMORY", 1 << 16)
+    monkeypatch.setattr(spool, "_CHUNK", 100_001)
+    store, path = HDFSLogStore(hdfs.conf), f"{hdfs.url()}/_delta_log/{0:020}.json"
+    pieces = [bytes([number]) * 70_001 for number in range(40)]
+    store.write_pieces(path, iter(pieces))
+    assert store.read(path) == b"".join(pieces)
+    with pytest.raises(FileExistsError):
+        store.write_pieces(path, reversed(pieces))
+    store.write_pieces(path, pieces[:3], overwrite=True)
+    assert store.read(path) == b"".join(pieces[:3])
+    assert [status.size for status in store.list_from(path)] == [3 * 70_001]
 
 
 def test_processes_and_threads_of_both_clients_make_one_log(hdfs: HDFS, spark: "SparkSession") -> None:

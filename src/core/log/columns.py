@@ -86,8 +86,8 @@ def _pairs(values: Mapping[str, str | None] | None) -> Any:
     return None if values is None else list(values.items())
 
 
-def _vector(file: AddFile | RemoveFile) -> dict[str, Any] | None:
-    dv = file.deletion_vector
+def vector_struct(dv: DeletionVectorDescriptor | None) -> dict[str, Any] | None:
+    """A deletion vector as its struct."""
     if dv is None:
         return None
     return {
@@ -107,7 +107,7 @@ _GETTERS: Mapping[str, Callable[[Any], Any]] = {
     "deletionTimestamp": lambda f: f.deletion_timestamp,
     "dataChange": lambda f: f.data_change,
     "extendedFileMetadata": lambda f: f.extended_file_metadata,
-    "deletionVector": _vector,
+    "deletionVector": lambda f: vector_struct(f.deletion_vector),
     "baseRowId": lambda f: f.base_row_id,
     "defaultRowCommitVersion": lambda f: f.default_row_commit_version,
     "tags": lambda f: _pairs(f.tags),

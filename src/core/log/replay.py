@@ -8,6 +8,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import add
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..protocol.actions import (
@@ -91,12 +92,15 @@ class Totals:
     deleted_counts: tuple[int, ...] = ()
 
     def __add__(self, other: "Totals") -> "Totals":
-        """The sums, without size classes."""
+        """The sums; those of the classes where both have them."""
         return Totals(
             self.num_files + other.num_files,
             self.size_in_bytes + other.size_in_bytes,
             self.num_deletion_vectors + other.num_deletion_vectors,
             self.num_deleted_records + other.num_deleted_records,
+            tuple(map(add, self.file_counts, other.file_counts)),
+            tuple(map(add, self.file_bytes, other.file_bytes)),
+            tuple(map(add, self.deleted_counts, other.deleted_counts)),
         )
 
     def changed(self, changes: Iterable[tuple[int, int, DeletionVectorDescriptor | None]]) -> "Totals":

@@ -38,7 +38,7 @@ _Piece = TypeVar("_Piece")
 
 _log = logging.getLogger(__name__)
 
-_WAITING_ROWS = 8 * rows.PIECE_ROWS
+_WAITING_ROWS = 4 * rows.PIECE_ROWS
 _LEAST_ROWS = 1 << 14
 _SPOOLED_BYTES = 8 << 20
 """The number of bytes read at a time from a part in a temporary file."""

@@ -134,10 +134,7 @@ def assigned(
                 if base is None:
                     count = num_records(action.stats)
                     if count is None:
-                        raise InvalidArgumentError(
-                            f"the file {action.path} can't get row ids, because its statistics don't have its number "
-                            "of rows: the table has the feature rowTracking, which needs it"
-                        )
+                        raise unknown_count(action.path)
                     base, reached = reached + 1, reached + count
                 action = replace(
                     action, base_row_id=base, default_row_commit_version=version if since is None else since
@@ -146,3 +143,11 @@ def assigned(
     if reached != highest:
         result.append(mark(reached))
     return tuple(result)
+
+
+def unknown_count(path: str) -> InvalidArgumentError:
+    """The error for a file that can't get row ids."""
+    return InvalidArgumentError(
+        f"the file {path} can't get row ids, because its statistics don't have its number of rows: the table has the "
+        "feature rowTracking, which needs it"
+    )

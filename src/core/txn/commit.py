@@ -157,15 +157,14 @@ def is_own(content: bytes, data: bytes, token: str) -> bool:
     """
     if content == data:
         return True
-    text = token.encode()
-    if text not in content:
-        return False
-    for line in content.split(b"\n"):
-        if text in line:
-            try:
-                action = parse_line(line)
-            except CorruptLogError:
-                continue
-            if isinstance(action, CommitInfo) and action.txn_id == token:
-                return True
+    text, end = token.encode(), 0
+    while (at := content.find(text, end)) >= 0:  # no list of lines: there may be millions
+        start, end = content.rfind(b"\n", 0, at) + 1, content.find(b"\n", at)
+        end = len(content) if end < 0 else end
+        try:
+            action = parse_line(content[start:end])
+        except CorruptLogError:
+            continue
+        if isinstance(action, CommitInfo) and action.txn_id == token:
+            return True
     return False

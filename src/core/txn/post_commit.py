@@ -14,15 +14,19 @@ from . import manifests
 from .conflict import Winner
 
 if TYPE_CHECKING:
+    from ..log.replay import Totals
     from ..log_maintenance.checkpoint_writer import SidecarWriter
     from ..table.snapshot import Snapshot
-    from .whole_removal import WholeRemoval
+    from .bulk_actions import BulkActions
     from .writable_log import WritableLog
 
 logger = logging.getLogger(__name__)
 
 _PART_SIZE = 1_000_000
-"""The most files in one part of the checkpoint after the removal of all files, unless the session sets it."""
+"""The most files in one part of the checkpoint after a removal of all files, unless the session sets it."""
+_PART_SIZE_WITH_STATS = 400_000
+"""The same after files were added: with their statistics, this is a file of some 80 MiB, and readers fetch eight."""
+_NO_CHECKSUM = "its checksum wasn't written"
 
 
 def after_commit(
@@ -34,7 +38,7 @@ def after_commit(
     info: CommitInfo,
     actions: Sequence[Action],
     sidecar_writer: "SidecarWriter | None" = None,
-    removal: "WholeRemoval | None" = None,
+    bulk: "BulkActions | None" = None,
 ) -> None:
     """Do the steps that follow the commit of `info` and `actions` as `version`.
 
@@ -48,10 +52,10 @@ def after_commit(
         info: Its commitInfo.
         actions: Its other actions.
         sidecar_writer: Writes the sidecars of a checkpoint; `None`: the core writes them.
-        removal: The files that the commit removes beside its actions.
+        bulk: What the commit does to files beside its actions.
     """
-    if removal is not None:
-        _after_removal(log, removal, [*(winner.actions for winner in winners), actions], version)
+    if bulk is not None:
+        _after_bulk(log, bulk, [*(winner.actions for winner in winners), actions], version, info)
         return
     try:
         rows = [*((winner.version, winner.actions) for winner in winners), (version, (info, *actions))]
@@ -60,7 +64,7 @@ def after_commit(
         _warn(log, version, "this handle couldn't update its snapshot: the next read reads the log again")
         return
     for step in (
-        _Step("its checksum wasn't written", lambda: _write_checksum(log, snapshot, info)),
+        _Step(_NO_CHECKSUM, lambda: _write_checksum(log, snapshot, info, snapshot.totals())),
         _Step(
             "its symlink manifests weren't written: write them with GENERATE symlink_format_manifest",
             lambda: manifests.after(log, read, snapshot, actions),
@@ -89,17 +93,23 @@ def after_commit(
             _warn(log, version, step.failure)
 
 
-def _after_removal(
-    log: "WritableLog", removal: "WholeRemoval", commits: Sequence[Sequence[Action]], version: int
+def _after_bulk(
+    log: "WritableLog", bulk: "BulkActions", commits: Sequence[Sequence[Action]], version: int, info: CommitInfo
 ) -> None:
     """Write the checkpoint of the version at once: it spares all readers the reading of the commit."""
     log.forget()
     try:
-        log.write_checkpoint(removal.after(commits, version), part_size=_PART_SIZE)
+        time_ms = info.timestamp if info.in_commit_timestamp is None else info.in_commit_timestamp
+        written = bulk.after(commits, version, time_ms or 0)
+        log.write_checkpoint(written, part_size=_PART_SIZE if bulk.removes else _PART_SIZE_WITH_STATS)
         snapshot = log.snapshot(version)
     except Exception:
         _warn(log, version, "its checkpoint wasn't written: the next read loads the whole commit into memory")
         return
+    try:
+        _write_checksum(log, snapshot, info, written.totals())
+    except Exception:
+        _warn(log, version, _NO_CHECKSUM)
     try:
         if snapshot.properties.enable_expired_log_cleanup:
             log.clean_up_after(snapshot)
@@ -140,15 +150,12 @@ def _write_iceberg(log: "WritableLog", snapshot: "Snapshot", rows: Sequence[tupl
         convert(log, log.store, snapshot, dict(rows))
 
 
-def _write_checksum(log: "WritableLog", snapshot: "Snapshot", info: CommitInfo) -> None:
-    """Write `<version>.crc` if the totals are known without a request (PROTOCOL.md, "Version Checksum File").
+def _write_checksum(log: "WritableLog", snapshot: "Snapshot", info: CommitInfo, totals: "Totals | None") -> None:
+    """Write `<version>.crc` if the totals are known (PROTOCOL.md, "Version Checksum File").
 
     The session can disable it.
     """
-    if not WRITE_CHECKSUM.of(log.conf):
-        return
-    totals = snapshot.totals()
-    if totals is None:
+    if totals is None or not WRITE_CHECKSUM.of(log.conf):
         return
     version_checksum = checksum.of(
         snapshot,

@@ -1,6 +1,6 @@
 """The checks of a commit that don't depend on concurrent writers (PROTOCOL.md, "Actions")."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
 from ...errors import AppendOnlyTableError, InvalidArgumentError
@@ -312,11 +312,7 @@ def _check_files(base: Base, actions: list[Action], mapping: ColumnMapping) -> N
     columns = set(mapping.physical_partition_columns)
     for action in actions:
         if isinstance(action, AddFile):
-            if action.partition_values.keys() != columns:
-                raise InvalidArgumentError(
-                    f"the file {action.path} has values for the partition columns "
-                    f"{sorted(action.partition_values)}, but {base.table} is partitioned by {sorted(columns)}"
-                )
+            check_partition_values(action, columns, base.table)
             _once("added", action, added, base)
         elif isinstance(action, RemoveFile):
             if action.data_change:
@@ -331,6 +327,15 @@ def _check_files(base: Base, actions: list[Action], mapping: ColumnMapping) -> N
         for path, vector in added.items():
             if path in removed and removed[path] == vector:
                 raise InvalidArgumentError(f"one commit to {base.table} can't both add and remove the file {path}")
+
+
+def check_partition_values(add: AddFile, columns: Set[str], table: str) -> None:
+    """Raise InvalidArgumentError if a file has no values, or more values, for partition columns (physical names)."""
+    if add.partition_values.keys() != columns:
+        raise InvalidArgumentError(
+            f"the file {add.path} has values for the partition columns {sorted(add.partition_values)}, but {table} is "
+            f"partitioned by {sorted(columns)}"
+        )
 
 
 def check_removable(base: Base) -> None:

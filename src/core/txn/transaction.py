@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
@@ -19,6 +19,7 @@ from ..protocol import codec, column_mapping, features, iceberg_compat, properti
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers
 from . import conflict
+from .bulk_actions import BulkActions
 from .commit import PATIENCE, Patience
 from .commit_loop import CommitLoop
 from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, metadata_changes
@@ -27,7 +28,6 @@ from .post_commit import after_commit
 from .prepare import Base, Prepared, check_removable, check_shape, implied_protocol, prepare, requested
 from .record import CommitRecord, begin
 from .versioned_fields import ParentVersion
-from .whole_removal import WholeRemoval
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,7 +220,7 @@ class Transaction:
         user_metadata: str | None = None,
         tags: Mapping[str, str] | None = None,
         engine_info: str = ENGINE_INFO,
-        removal: WholeRemoval | None = None,
+        bulk: BulkActions | None = None,
     ) -> Committed:
         """Commit `actions` at the next free version, rebased onto the commits that came first.
 
@@ -230,7 +230,8 @@ class Transaction:
             user_metadata: `commitInfo.userMetadata`; `None`: the session's setting.
             tags: `commitInfo.tags`.
             engine_info: `commitInfo.engineInfo`.
-            removal: Removes all files of the version that was read, in pieces; `actions` then remove none.
+            bulk: Removes all files of the version that was read (`actions` then remove none), or adds the files of
+                a new table (`actions` then add none); in pieces.
 
         Returns:
             The commit, which is then in the log.
@@ -254,10 +255,10 @@ class Transaction:
             read_at=self._began,
             dice=self._dice,
             patience=self._patience,
-            more=None if removal is None else removal.lines,
+            more=None if bulk is None else bulk.lines,
         )
         try:
-            return self._commit(loop, actions, operation, user_metadata, tags, engine_info, removal)
+            return self._commit(loop, actions, operation, user_metadata, tags, engine_info, bulk)
         except KeyboardInterrupt as interrupt:
             raise loop.interrupted() or interrupt from None
 
@@ -269,7 +270,7 @@ class Transaction:
         user_metadata: str | None,
         tags: Mapping[str, str] | None,
         engine_info: str,
-        removal: WholeRemoval | None,
+        bulk: BulkActions | None,
     ) -> Committed:
         log = self._log
         began = log.clock.monotonic()
@@ -278,7 +279,7 @@ class Transaction:
                 f"readers of {type(log.store).__name__} may see a part of a file: a commit through it could damage the "
                 f"log of {self.table}. Choose another LogStore"
             )
-        staged, reads, level = self._prepare(actions, operation, removal)
+        staged, reads, level = self._prepare(actions, operation, bulk)
         info = CommitInfo(
             timestamp=log.clock.now_ms(),
             operation=operation.name,
@@ -302,7 +303,7 @@ class Transaction:
             info=commit.info,
             actions=commit.actions,
             sidecar_writer=self.sidecar_writer,
-            removal=removal,
+            bulk=bulk,
         )
         return Committed(commit.version, commit.actions, commit.info, commit.attempts, milliseconds)
 
@@ -330,21 +331,23 @@ class Transaction:
         return tags
 
     def _prepare(
-        self, actions: Iterable[Action], operation: Operation, removal: WholeRemoval | None
+        self, actions: Iterable[Action], operation: Operation, bulk: BulkActions | None
     ) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
-        if removal is not None:
+        if bulk is not None and bulk.removes:
             # Also files that concurrent commits add or remove.
             self._whole_table = True
-            if removal.data_change:
+            if bulk.data_change:
                 check_removable(base)
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
+        if bulk is not None:
+            prepared = replace(prepared, actions=(*prepared.actions, *bulk.more_actions))
         snapshot = self.snapshot
         changed = snapshot is not None and prepared.metadata is not snapshot.metadata
         if snapshot is not None and changed and not column_mapping.same_layout(snapshot.mapping, prepared.metadata):
             # The commit must remove every file of the old layout, also those that concurrent commits add.
             self._whole_table = True
-        if snapshot is not None and changed and removal is None:
+        if snapshot is not None and changed and bulk is None:
             _check_row_ids(snapshot, prepared)
         iceberg_enabled.check(
             prepared.metadata, base.metadata, prepared.actions, self.table, lambda: _tagged_files(snapshot)
@@ -368,10 +371,10 @@ class Transaction:
             drops_features=snapshot is not None
             and bool(features.supported(snapshot.protocol) - features.supported(prepared.protocol)),
             restates_files=operation.restates_files,
-            removes_all=removal is not None,
+            removes_all=bulk is not None and bulk.removes,
         )
         level = isolation_level(prepared.metadata)
-        if removal is not None and removal.data_change:
+        if bulk is not None and bulk.data_change:
             return staged, reads, level
         return staged, reads, conflict.level_for(prepared.actions, level, changes_data=operation.changes_data)
 

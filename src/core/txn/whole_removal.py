@@ -2,23 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..iceberg import enabled as iceberg_enabled
 from ..log.replay import NO_FILES, CommitOverlay, Totals
 from ..protocol.actions import Action, Metadata
 from ..protocol.codec import serialise
-from ..table import manifest
 from ..table.replayed_files import ReplayedFiles
+from .bulk_actions import LINES, is_large
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..table.snapshot import Snapshot
-
-_BYTES = 32 << 20
-"""If the checkpoint has more bytes, its files are removed in pieces: a removed file takes kilobytes in memory."""
-_LINES = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -36,14 +31,16 @@ class WholeRemoval:
     size_in_bytes: int
     num_vectors: int
     num_records: int | None
+    removes: ClassVar[bool] = True
+    more_actions: ClassVar[tuple[Action, ...]] = ()
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the commit, in pieces; the same bytes at each call."""
         from ..log.columns import removes_of
 
         for piece in self.pieces():
-            for start in range(0, piece.num_rows, _LINES):
-                yield serialise(removes_of(piece.slice(start, _LINES)))
+            for start in range(0, piece.num_rows, LINES):
+                yield serialise(removes_of(piece.slice(start, LINES)))
 
     def pieces(self) -> "Iterator[pa.Table]":
         """The removes as rows with the columns of `REMOVE_SCHEMA`."""
@@ -62,8 +59,8 @@ class WholeRemoval:
             columns = [more[f.name] if f.name in more else piece.column(f.name) for f in REMOVE_SCHEMA]
             yield pa.table(columns, schema=REMOVE_SCHEMA)
 
-    def after(self, commits: Sequence[Sequence[Action]], version: int) -> "Snapshot":
-        """The version `version`, for its checkpoint: after `commits` and this removal, the last of them its own."""
+    def after(self, commits: Sequence[Sequence[Action]], version: int, time_ms: int) -> "Snapshot":
+        """See `BulkActions.after`."""
         later = CommitOverlay(self.snapshot.table)
         for actions in commits:
             later = later.extend(actions)
@@ -83,10 +80,7 @@ def whole_removal(
     Also None for a table with Iceberg's metadata or manifests, which need each removed file; `after` is the metadata
     after the commit. The files are counted and compared with the checksum. Raises ChecksumMismatchError.
     """
-    base = snapshot.base
-    if base is None or not base.files or base.size_in_bytes <= _BYTES:
-        return None
-    if any(iceberg_enabled.is_enabled(one) or manifest.enabled(one) for one in (snapshot.metadata, after)):
+    if not is_large(snapshot, snapshot.metadata, after):
         return None
     from ..log.checkpoint_file import DamagedCheckpointError
     from ..log.columns import counted

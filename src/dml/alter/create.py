@@ -140,7 +140,7 @@ def _create(
         actions += removal.actions(log.clock.now_ms())
     operation = _operation(definition, txn.metadata, mode)
     if frame is None:
-        return command.commit(actions, operation, removal=removal.whole)
+        return command.commit(actions, operation, bulk=removal.whole)
     if old is not None:
         frame, _ = pinning.pinned(frame, log, old)
     with command.discarded_on_failure():
@@ -153,7 +153,7 @@ def _create(
         if operation.replaces_table:
             metrics |= {"numRemovedFiles": removal.num_removed, "numRemovedBytes": removal.removed_bytes}
         as_select = replace(operation, name=f"{operation.name} AS SELECT", metrics=metrics)
-        return command.commit([*written.adds, *actions], as_select, removal=removal.whole)
+        return command.commit([*written.adds, *actions], as_select, bulk=removal.whole)
 
 
 def check_same(definition: Definition, existing: Snapshot) -> None:

@@ -53,7 +53,7 @@ def delete(
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": printed}, metrics)
             actions = removal.actions(log.clock.now_ms())
-            return RowsChanged(command.commit(actions, operation, removal=removal.whole), removal.deleted_rows)
+            return RowsChanged(command.commit(actions, operation, bulk=removal.whole), removal.deleted_rows)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:

@@ -28,4 +28,4 @@ def truncate(spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN)
             "executionTimeMs": round((time.monotonic() - began) * 1000),
         }
         operation = Operation("TRUNCATE", {}, metrics)
-        return command.commit(removal.actions(log.clock.now_ms()), operation, removal=removal.whole)
+        return command.commit(removal.actions(log.clock.now_ms()), operation, bulk=removal.whole)

@@ -168,7 +168,7 @@ def _write(
             [*layout, *actions],
             _operation(request, written, removal),
             empty=request.stream is not None,
-            removal=removal.whole,
+            bulk=removal.whole,
         )
 
 

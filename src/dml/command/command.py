@@ -17,10 +17,10 @@ from ...core.protocol import properties, row_tracking, rules, schema
 from ...core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
 from ...core.skipping.predicates import Predicate
 from ...core.table.snapshot import Snapshot
+from ...core.txn.bulk_actions import BulkActions
 from ...core.txn.operation import Operation
 from ...core.txn.record import recorded
 from ...core.txn.transaction import Committed, Transaction
-from ...core.txn.whole_removal import WholeRemoval
 from ...engine.jvm import interrupts
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
@@ -284,20 +284,20 @@ class Command:
         operation: Operation,
         *,
         empty: bool = False,
-        removal: WholeRemoval | None = None,
+        bulk: BulkActions | None = None,
     ) -> Committed:
         """Commit, and refresh Spark's cache for the table, so that cached frames see the new version.
 
         The `txn` action of an idempotent command is put before `actions`, unless `actions` is empty and
-        `empty` is false. `removal` removes all files of a large table.
+        `empty` is false. `bulk` removes or adds all files of a large table.
         """
-        empty = empty or removal is not None
+        empty = empty or bulk is not None
         if self.numbered:
             self._move_marks(actions, operation)
         if (actions or empty) and self.options.transaction is not None:
             actions = [SetTransaction(*self.options.transaction, self.log.clock.now_ms()), *actions]
-        stage(f"committing {_files_of(actions, 0 if removal is None else removal.num_files)}")
-        committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata, removal=removal)
+        stage(f"committing {_files_of(actions, bulk)}")
+        committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata, bulk=bulk)
         stage(f"version {committed.version} is committed")
         try:
             scan.refresh_cached(self.spark, self.log)
@@ -353,9 +353,11 @@ class Command:
         self._written.clear()
 
 
-def _files_of(actions: Sequence[Action], more_removed: int) -> str:
+def _files_of(actions: Sequence[Action], bulk: BulkActions | None) -> str:
     added = sum(isinstance(action, AddFile) for action in actions)
-    removed = more_removed + sum(isinstance(action, RemoveFile) for action in actions)
+    removed = sum(isinstance(action, RemoveFile) for action in actions)
+    if bulk is not None:
+        added, removed = added + (0 if bulk.removes else bulk.num_files), removed + bulk.removes * bulk.num_files
     return f"{files_text(added)} added, {files_text(removed)} removed"
 
 

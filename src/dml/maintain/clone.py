@@ -4,9 +4,11 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
+from ...core.log.columns import deletion_vector_of
 from ...core.protocol import column_mapping, deletion_vectors, features, paths, properties
 from ...core.protocol.actions import (
     Action,
@@ -19,8 +21,9 @@ from ...core.protocol.actions import (
 )
 from ...core.table import clustering
 from ...core.table.snapshot import Snapshot
+from ...core.txn.adopted_files import AdoptedFiles, adopted_files, adopted_vector
 from ...core.txn.operation import Operation
-from ...core.txn.transaction import Committed
+from ...core.txn.transaction import Committed, Transaction
 from ...engine.storage import external_files
 from ...errors import InvalidArgumentError, TableAlreadyExistsError
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
@@ -85,23 +88,19 @@ def clone(
             )
         supported = None if old is None else old.protocol
         protocol = cloned_protocol(then.protocol, supported, txn.metadata, own, target.table)
+        if old is None:  # default properties of the session may need more
+            protocol = features.protocol_of(features.supported(protocol) | features.enabled_by(txn.metadata))
         if protocol != supported:
             txn.set_protocol(protocol)
-        sources = list(then.add_files())
-        files = {_key(add, target.table): add for add in (adopted(add, then.table) for add in sources)}
-        # Paths that are not allowed in the source must not become paths of the clone, and must be readable here.
-        external_files.check(spark, then.table, then.version, _paths(sources))
-        external_files.check(spark, target.table, None, _paths(files.values()))
-        existing = {} if old is None else {_key(add, target.table): add for add in old.add_files()}
-        added = [add for key, add in files.items() if key not in existing]
-        removed = [add for key, add in existing.items() if key not in files]
+        large = None if old is not None else _in_pieces(spark, then, txn)
+        added, removed = _files(spark, then, old, target.table) if large is None else ([], [])
         if removed:
             command.check_removable()
         now = target.clock.now_ms()
         actions: list[Action] = [*added, *(add.remove(now) for add in removed), *_domains(then, old)]
         metrics = {
-            "sourceTableSize": then.size_in_bytes,
-            "sourceNumOfFiles": then.num_files,
+            "sourceTableSize": then.size_in_bytes if large is None else large.totals.size_in_bytes,
+            "sourceNumOfFiles": then.num_files if large is None else large.num_files,
             "numRemovedFiles": len(removed),
             "numCopiedFiles": 0,
             "removedFilesSize": sum(add.size for add in removed),
@@ -109,15 +108,46 @@ def clone(
         }
         parameters = {"source": source.name, "sourceVersion": then.version}
         operation = Operation("CLONE", parameters, metrics, replaces_table=True, names_absent_version=True)
-        return command.commit(actions, operation)
+        return command.commit(actions, operation, bulk=large)
+
+
+def _files(
+    spark: SparkSession, source: Snapshot, old: Snapshot | None, target: str
+) -> tuple[list[AddFile], list[AddFile]]:
+    """The files that the clone adds to the table at `target`, and those that it removes."""
+    sources = list(source.add_files())
+    files = {_key(add, target): add for add in (adopted(add, source.table) for add in sources)}
+    # Paths that are not allowed in the source must not become paths of the clone, and must be readable here.
+    external_files.check(spark, source.table, source.version, _paths(sources))
+    external_files.check(spark, target, None, _paths(files.values()))
+    existing = {} if old is None else {_key(add, target): add for add in old.add_files()}
+    added = [add for key, add in files.items() if key not in existing]
+    return added, [add for key, add in existing.items() if key not in files]
+
+
+def _in_pieces(spark: SparkSession, source: Snapshot, txn: Transaction) -> AdoptedFiles | None:
+    """All files of a large source, for a new table; None: the source is small, or its files are needed as actions."""
+
+    def check(files: pa.Table, new: pa.Table) -> None:
+        for table, version, rows in ((source.table, source.version, files), (txn.table, None, new)):
+            external_files.check_files(spark, table, version, rows)
+            vectors = (deletion_vector_of(value) for value in rows.column("deletionVector").drop_null().to_pylist())
+            external_files.check(spark, table, version, _vector_paths(vectors))
+
+    return adopted_files(source, txn.table, txn.protocol, txn.metadata, check)
 
 
 def _paths(adds: Iterable[AddFile]) -> Iterator[str]:
     """The paths of files and of their deletion vectors, URL-encoded as in the log."""
     for add in adds:
         yield add.path
-        if add.deletion_vector is not None and add.deletion_vector.storage_type != "i":
-            yield deletion_vectors.path_of(add.deletion_vector)
+        yield from _vector_paths([add.deletion_vector])
+
+
+def _vector_paths(vectors: Iterable[DeletionVectorDescriptor | None]) -> Iterator[str]:
+    for vector in vectors:
+        if vector is not None and vector.storage_type != "i":
+            yield deletion_vectors.path_of(vector)
 
 
 def _key(add: AddFile, table: str) -> FileKey:
@@ -126,14 +156,10 @@ def _key(add: AddFile, table: str) -> FileKey:
 
 def adopted(add: AddFile, source: str) -> AddFile:
     """A file of the table at `source`, as an action for another table: with absolute paths and without row IDs."""
-    vector = add.deletion_vector
-    if vector is not None and vector.storage_type != "i":
-        place = paths.absolute_uri(source, deletion_vectors.path_of(vector))
-        vector = DeletionVectorDescriptor("p", place, vector.size_in_bytes, vector.cardinality, vector.offset)
     return replace(
         add,
         path=paths.absolute_uri(source, add.path),
-        deletion_vector=vector,
+        deletion_vector=adopted_vector(add.deletion_vector, source),
         base_row_id=None,
         default_row_commit_version=None,
         data_change=True,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def check_files(spark: "SparkSession", table: str, version: int, files: "pa.Table") -> None:
+def check_files(spark: "SparkSession", table: str, version: int | None, files: "pa.Table") -> None:
     """`check` for rows of `Snapshot.files`; fast, because nearly all paths are relative and inside the table."""
     policy, column = _policy(spark), files.column("path")
     if policy == "sameStore":

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import UnsafeStoreError, UnsupportedEnvironmentError
+from ...logstore.common.spool import Content, chunks
 from ...logstore.common.uri import scheme_of, shown
 from ...logstore.hdfs.client import HdfsEntry
 from ...logstore.hdfs.store import PROCESS_CLIENTS
@@ -83,12 +84,13 @@ class SparkFiles:
             files = Statuses.of(self._gateway).files(statuses)
             return [HdfsEntry(path.rpartition("/")[2], size, modified) for path, size, modified in files]
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, content: Content) -> None:
         with translated("writing", path):
             context = self._context(path)
             stream = context.create(self._gateway.path(path), self._new_or_own, self._with_parents)
             try:
-                stream.write(bytearray(data))
+                for piece in chunks(content):
+                    stream.write(bytearray(piece))
                 if stream.hasCapability("hsync"):
                     stream.hsync()
             finally:

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, Protocol
 
+from ..common.spool import Content
+
 
 class HdfsEntry(NamedTuple):
     """A file in a directory: unescaped `name`, `size` in bytes, `modified_ms` by the NameNode's clock."""
@@ -14,8 +16,9 @@ class HdfsEntry(NamedTuple):
 class HdfsClient(Protocol):
     """The operations that the store needs. Paths are canonical URIs.
 
-    Every call ends within a bounded time. Its errors are FileNotFoundError, FileExistsError or a `TablelogError` with
-    the service's message. A client may repeat requests itself.
+    Every call ends within a bounded time, `write` within one for each piece of a large file. Its errors are
+    FileNotFoundError, FileExistsError or a `TablelogError` with the service's message. A client may repeat requests
+    itself.
     """
 
     def default_file_system(self) -> str:
@@ -30,7 +33,7 @@ class HdfsClient(Protocol):
     def entries(self, directory: str) -> list[HdfsEntry]:
         """The current files in a directory, including hidden ones, without subdirectories."""
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, content: Content) -> None:
         """Write the whole file `path`, which no other writer uses, and its parents; closed and synced on return."""
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:

@@ -25,12 +25,13 @@ from ...errors import (
     TablelogError,
     UnsupportedEnvironmentError,
 )
+from ..common.spool import Content, chunks
 from ..common.uri import scheme_of, shown
 from .client import HdfsEntry
 from .errors import error_for
 
 TIMEOUT_SECONDS = 60.0
-"""The time limit of one call in seconds: a request to the NameNode, or the reading or writing of one file."""
+"""The limit of one call in seconds: a request to the NameNode, the reading of a file, or the writing of a piece."""
 
 _Result = TypeVar("_Result")
 _PROVIDER = "dfs.client.failover.proxy.provider."
@@ -122,25 +123,31 @@ class NativeFiles:
 
         return self._call(list_files, "listing", directory)
 
-    def write(self, path: str, data: bytes) -> None:
+    def write(self, path: str, content: Content) -> None:
         from hdfs_native import WriteOptions
 
         # A request that is repeated after a lost reply replaces the file that the first one created.
         options = WriteOptions(permission=0o666 & ~self._umask, overwrite=True, create_parent=False)
 
-        def write(client: Any, name: str) -> None:
+        def create(client: Any, name: str) -> Any:
             try:
-                file = client.create(name, options)
+                return client.create(name, options)
             except FileNotFoundError:
                 client.mkdirs(name.rpartition("/")[0], 0o777 & ~self._umask, True)
-                file = client.create(name, options)
-            if data:
-                file.write(data)
+                return client.create(name, options)
+
+        def close(*_: Any) -> None:
+            if not empty:
                 with contextlib.suppress(NotImplementedError):  # for erasure-coded files
                     file.hsync()
             file.close()
 
-        self._call(write, "writing", path)
+        file, empty = self._call(create, "writing", path), True
+        for piece in chunks(content):
+            if piece:
+                empty = False
+                self._call(lambda *_, piece=piece: file.write(piece), "writing", path)
+        self._call(close, "writing", path)
 
     def rename(self, source: str, target: str, *, overwrite: bool) -> None:
         self._call(lambda client, name: client.rename(name, _name(target), overwrite), "renaming", source)

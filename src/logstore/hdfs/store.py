@@ -20,7 +20,7 @@ import os
 import posixpath
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeAlias
 from urllib.parse import unquote_to_bytes
 
@@ -35,6 +35,7 @@ from ...settings.spark_own import HADOOP
 from ..base import Exclusion, FileStatus, LogStore
 from ..common import posix
 from ..common.schemes import served_by
+from ..common.spool import Content, spooled
 from ..common.uri import escaped, shown, without_user
 from .client import HdfsClient
 
@@ -122,7 +123,14 @@ class HDFSLogStore(LogStore):
         return self._files().read(self.resolve(path))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        data = bytes(memoryview(data))  # an argument that isn't bytes-like fails here, before the write
+        # An argument that isn't bytes-like fails here, before the write.
+        self._write(path, bytes(memoryview(data)), overwrite)
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        with spooled(path, pieces) as content:
+            self._write(path, content, overwrite)
+
+    def _write(self, path: str, content: Content, overwrite: bool) -> None:
         files, final = self._files(), self.resolve(path)
         directory, _, name = final.rpartition("/")
         raw = unquote_to_bytes(name)
@@ -134,7 +142,7 @@ class HDFSLogStore(LogStore):
             raise posix.lost(shown(final))  # the rename would fail too, but only after a useless write
         temporary = f"{directory}/{escaped(os.fsencode(posix.temporary_beside('', os.fsdecode(raw))))}"
         try:
-            files.write(temporary, data)
+            files.write(temporary, content)
         except BaseException as error:
             _remove_quietly(files, temporary)
             if isinstance(error, OSError) and not isinstance(error, TablelogError):

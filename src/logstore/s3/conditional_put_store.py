@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
@@ -16,6 +16,7 @@ from ..common.conditional_put import settle
 from ..common.listing import without_false_gaps
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
+from ..common.spool import Content, size_of, spooled
 from ..common.uri import shown
 from .places import S3Location, place_of
 from .requests import S3Requests, no_condition
@@ -23,7 +24,7 @@ from .settings import PREFIXES, S3Settings
 
 LARGEST = 5 << 30
 """The most bytes in one S3 request. Multipart uploads aren't used: several services check the condition of a multipart
-upload late, or never."""
+upload late, or never. So a large file is sent by one request too, from a temporary file."""
 
 _UNORDERED = "--x-s3"
 _PROBE_TRIES = 6
@@ -108,20 +109,27 @@ class S3LogStore(LogStore):
         return self._requests.get(place_of(path))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        self._write(path, data, overwrite)
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        with spooled(path, pieces) as content:
+            self._write(path, content, overwrite)
+
+    def _write(self, path: str, content: Content, overwrite: bool) -> None:
         place = place_of(path)
         name = place.key[len(place.directory) :]
         if not name or posix.is_hidden(name.encode()):
             raise InvalidArgumentError(
                 f"{shown(path)} can't be written: listings omit objects with such a name. Use another name"
             )
-        if len(data) > LARGEST:
+        if (size := size_of(content)) > LARGEST:
             raise InvalidArgumentError(
-                f"{shown(path)} has {len(data)} bytes, but one request to S3 takes {LARGEST} at most: write less data"
+                f"{shown(path)} has {size} bytes, but one request to S3 takes {LARGEST} at most: write less data"
             )
         if overwrite:
-            self._replace(place, data)
+            self._replace(place, content)
         else:
-            self._create(place, data)
+            self._create(place, content)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         place = place_of(path)
@@ -149,14 +157,14 @@ class S3LogStore(LogStore):
         place = place_of(path)
         return object_uri.join(place.scheme, place.bucket, place.key.rstrip("/"))
 
-    def _create(self, place: S3Location, data: bytes) -> None:
+    def _create(self, place: S3Location, content: Content) -> None:
         """Write the new object; raises the errors of `write`."""
         self._probe(place)
-        settle(place.uri, lambda: self._requests.put_if_absent(place, data), self._retries)
+        settle(place.uri, lambda: self._requests.put_if_absent(place, content), self._retries)
 
-    def _replace(self, place: S3Location, data: bytes) -> None:
+    def _replace(self, place: S3Location, content: Content) -> None:
         """Write the object, replacing an existing one."""
-        self._requests.put(place, data)
+        self._requests.put(place, content)
 
     def _probe(self, place: S3Location) -> None:
         """Raise UnsafeStoreError if the service accepts a second write of one name."""

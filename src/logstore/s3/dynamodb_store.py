@@ -26,6 +26,7 @@ from ...errors import StorageError, StorageUnavailableError, UnsafeStoreError, W
 from ..base import FileStatus
 from ..common.conditional_put import settle
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
+from ..common.spool import Content, joined
 from ..common.uri import shown
 from . import dynamodb_entries as s3_entries
 from .conditional_put_store import S3LogStore
@@ -91,8 +92,8 @@ class S3DynamoDBLogStore(S3LogStore):
         if entry is not None and not entry.complete:
             self._requests.delete(place.beside(entry.temp_path))
 
-    def _create(self, place: S3Location, data: bytes) -> None:
-        name = _name(place)
+    def _create(self, place: S3Location, content: Content) -> None:
+        name, data = _name(place), joined(content)
         if self._requests.exists(place):
             raise FileExistsError(shown(place.uri))
         commit = _COMMIT(name)

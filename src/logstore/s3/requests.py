@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from io import BufferedRandom
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -23,6 +24,7 @@ from ...settings.declarations import LOG_STORE
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close, distrusts
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
+from ..common.spool import Content
 from ..common.uri import shown
 from .credential_sources import error_of_source
 from .object_reader import Reader
@@ -211,28 +213,28 @@ class S3Requests:
         """The URL of the service for `bucket`."""
         return str(self._client(bucket).client.meta.endpoint_url)
 
-    def put_if_absent(self, place: S3Location, data: bytes) -> Answer:
-        """Send `data` once, on condition that the object doesn't exist."""
+    def put_if_absent(self, place: S3Location, content: Content) -> Answer:
+        """Send `content` once, on condition that the object doesn't exist."""
         try:
             self.send(
-                "put_object", place, Body=data, IfNoneMatch="*", **self._client(place.bucket).access.write_arguments
+                "put_object", place, Body=content, IfNoneMatch="*", **self._client(place.bucket).access.write_arguments
             )
         except Exception as error:
             return _answer_to_condition(error, place.uri)
         return Answer(Verdict.APPLIED)
 
-    def put_once(self, place: S3Location, data: bytes) -> Answer:
-        """Send `data` once, without a condition."""
+    def put_once(self, place: S3Location, content: Content) -> Answer:
+        """Send `content` once, without a condition."""
         try:
-            self.send("put_object", place, Body=data, **self._client(place.bucket).access.write_arguments)
+            self.send("put_object", place, Body=content, **self._client(place.bucket).access.write_arguments)
         except Exception as error:
             return answer_of(error, place.uri)
         return Answer(Verdict.APPLIED)
 
-    def put(self, place: S3Location, data: bytes) -> None:
-        """Write `data`, replacing an existing object."""
+    def put(self, place: S3Location, content: Content) -> None:
+        """Write `content`, replacing an existing object."""
         arguments = self._client(place.bucket).access.write_arguments
-        self.repeated("writing", place, lambda: self.send("put_object", place, Body=data, **arguments))
+        self.repeated("writing", place, lambda: self.send("put_object", place, Body=content, **arguments))
 
     def get(self, place: S3Location) -> bytes:
         """The whole object. Raises FileNotFoundError."""
@@ -329,13 +331,13 @@ class S3Requests:
         try:
             for _ in range(_MOST_REDIRECTIONS):
                 try:
-                    return getattr(client, operation)(Bucket=place.bucket, **arguments)
+                    return _request(client, operation, place.bucket, arguments)
                 except sdk().exceptions.ClientError as error:
                     location = _redirection(error, _location.get() or client.meta.endpoint_url)
                     if location is None:
                         raise
                     _location.set(location)
-            return getattr(client, operation)(Bucket=place.bucket, **arguments)
+            return _request(client, operation, place.bucket, arguments)
         finally:
             _location.reset(token)
             _asked_region.reset(asked)
@@ -358,6 +360,13 @@ class S3Requests:
         client.meta.events.register_first("before-sign.s3", _follow)
         client.meta.events.register_first("before-call.s3.HeadBucket", _ask_region_once)
         return _Client(client, access, Reader(client))
+
+
+def _request(client: Any, operation: str, bucket: str, arguments: dict[str, Any]) -> Any:
+    body = arguments.get("Body")
+    if isinstance(body, BufferedRandom):
+        body.seek(0)  # an earlier request has read the file
+    return getattr(client, operation)(Bucket=bucket, **arguments)
 
 
 def answer_of(error: Exception, path: str, *, verdict: Verdict | None = None, service: str = "S3") -> Answer:

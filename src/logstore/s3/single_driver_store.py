@@ -26,6 +26,7 @@ from ...settings.declarations import LOG_STORE, SECOND_DRIVER
 from ..base import Exclusion
 from ..common.conditional_put import settle
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
+from ..common.spool import Content, joined
 from ..common.uri import shown
 from .conditional_put_store import S3LogStore
 from .places import S3Location
@@ -154,7 +155,8 @@ class S3SingleDriverLogStore(S3LogStore):
         reaction = SECOND_DRIVER.parsed(conf.get(SECOND_DRIVER.key, conf.get(_WITHOUT_SPARK, SECOND_DRIVER.default)))
         return cls(S3Settings.of(scheme, conf, storage_options), refuse=reaction == "refuse")
 
-    def _create(self, place: S3Location, data: bytes) -> None:
+    def _create(self, place: S3Location, content: Content) -> None:
+        data = joined(content)
         match = _COMMIT(place.key[len(place.directory) :])
         version = int(match[1]) if match else None
         driver = self._driver
@@ -176,9 +178,9 @@ class S3SingleDriverLogStore(S3LogStore):
                 driver.late[_name(place)] = sha256(data).digest(), now + _LATE_SECONDS
                 raise
 
-    def _replace(self, place: S3Location, data: bytes) -> None:
+    def _replace(self, place: S3Location, content: Content) -> None:
         with self._driver.locked(place):
-            super()._replace(place, data)
+            super()._replace(place, content)
 
     def _check_absent(self, log: _Log, place: S3Location, version: int | None) -> None:
         if not self._requests.exists(place):
