@@ -89,7 +89,7 @@ def _judged(
     found += [f"{name}: {line['broken']}" for name, line in journals.others if "broken" in line]
     errors = [(name, line) for name, line in journals.others if "error" in line]
     found += [f"{name}, {line['place']}: {line['error']}" for name, line in errors
-              if not outages.excuse(line["place"], line["at"], line["at"])]  # fmt: skip
+              if not outages.excuse(line["place"], line["since"], line["at"])]  # fmt: skip
     found += _too_little(journals, run)
     resources = {}
     sampled = {f"{process.name}, {what}": samples for process in processes for what, samples in process.samples.items()}

@@ -66,6 +66,7 @@ class Driver:
         self._jvm = self._spark._jvm
         self._logs: dict[tuple[str, str], DeltaLog] = {}
         self._heap_said = 0.0
+        self._seen_active: dict[Place, float] = {}
 
     def ready(self) -> None:
         self._journal.say(ready={"pid": os.getpid(), "jvm": self._jvm.java.lang.ProcessHandle.current().pid()})
@@ -196,8 +197,10 @@ class Driver:
     def _keep_streaming(self, queries: dict[Place, Any]) -> None:
         for place in self._run.places:
             query = queries.get(place)
-            if query is None or not query.isActive:
-                with self._journal.errors_told(place.name):
+            if query is not None and query.isActive:
+                self._seen_active[place] = time.time()
+            else:
+                with self._journal.errors_told(place.name, self._seen_active.get(place)):
                     if query is not None and query.exception() is not None:
                         queries.pop(place)
                         raise query.exception()

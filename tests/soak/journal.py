@@ -30,14 +30,17 @@ class Journal:
         os.fsync(self._file.fileno())
 
     @contextmanager
-    def errors_told(self, place: str) -> Iterator[None]:
-        """An error is said, and the process goes on: after the soak it is excused if the store was down."""
+    def errors_told(self, place: str, since: float | None = None) -> Iterator[None]:
+        """An error is said, and the process goes on: after the soak it is excused if the store was down.
+
+        `since`: the first second since the epoch at which it may have occurred; None: it occurs now.
+        """
         try:
             yield
         except DeltaConcurrentModificationException:
             pass  # each attempt is in the journal as refused
         except Exception as error:
-            self.say(error=f"{error}\n{traceback.format_exc()[-_SHOWN:]}", place=place)
+            self.say(error=f"{error}\n{traceback.format_exc()[-_SHOWN:]}", place=place, since=since or time.time())
 
     def next_operation(self) -> str:
         self._operations += 1
