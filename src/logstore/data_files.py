@@ -323,7 +323,7 @@ class DataFiles:
     def _repeated(self, call: Callable[[], Any]) -> Any:
         """The result of a call. If the credentials have expired, they are taken again and the call is repeated."""
         try:
-            return call()
+            return self._asked(call)
         except PermissionError as error:
             from .s3.settings import EXPIRED
 
@@ -332,7 +332,20 @@ class DataFiles:
             if not expired or not self.system.implementation.startswith("s3fs:") or self.system.options.get("key"):
                 raise
         self._opened.connect(refresh=True)
-        return call()
+        return self._asked(call)
+
+    def _asked(self, call: Callable[[], Any]) -> Any:
+        """The result of a call; an error of the source of credentials, of any class, is an error of its own."""
+        try:
+            return call()
+        except Exception as error:
+            if self.system.implementation.startswith("s3fs:"):
+                from .s3.credential_sources import error_of_source
+
+                of_source = error_of_source(error, shown(self.root))
+                if of_source is not None:
+                    raise of_source.with_context(path=shown(self.root)) from error
+            raise
 
     @contextmanager
     def _translated(self, doing: str, name: str) -> Iterator[None]:

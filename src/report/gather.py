@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from ..core.deltalog import DeltaLog
+from ..core.log.large_commits import LARGE_COMMIT
 from ..core.log.replay import in_commit_timestamp
 from ..core.log.segment import Listing
 from ..core.protocol.actions import Action, RemoveFile
@@ -87,10 +88,18 @@ def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int |
 
 
 def _commits(log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int) -> list[tuple[int, int, Sequence[Action]]]:
-    """The newest commits that can be read without a hole, ascending, with their times."""
+    """The newest commits that can be read without a hole, ascending, with their times.
+
+    They end at a commit that has too many actions for the memory of a report.
+    """
     statuses: list[tuple[int, FileStatus]] = []
     size, version = 0, snapshot.version
-    while version in listing.commits and len(statuses) < most and (not statuses or size < _COMMIT_BYTES):
+    while (
+        version in listing.commits
+        and len(statuses) < most
+        and size < _COMMIT_BYTES
+        and listing.commits[version].size <= LARGE_COMMIT
+    ):
         statuses.append((version, listing.commits[version]))
         size, version = size + listing.commits[version].size, version - 1
     statuses.reverse()

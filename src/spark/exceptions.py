@@ -13,6 +13,7 @@ import pyspark.errors
 from pyspark.errors import PySparkException, QueryContext
 
 from .. import error_conditions, errors
+from ..engine.storage import access_errors
 from ..errors import CommandInterrupted, CommitInterrupted
 
 
@@ -213,6 +214,8 @@ _TWINS: dict[type[errors.TablelogError], type[TablelogError]] = {
 def as_spark(error: BaseException) -> BaseException:
     """Convert an error of the core in place to the class of this module; other errors are unchanged."""
     if isinstance(error, errors.TablelogError) and not isinstance(error, TablelogError):
+        if isinstance(error, errors.StorageAccessError):
+            error.args = (access_errors.of_user(Exception.__str__(error)),)
         raised = getattr(pyspark.errors, error_conditions.of(error.condition).raises)
         error.__class__ = _class(type(error), raised)  # type: ignore[arg-type]  # mypy: class isn't hashable
     return error

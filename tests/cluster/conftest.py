@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from servers import CannotInstallError
-from servers.fixtures import hdfs, minio, pytest_terminal_summary
+from servers.fixtures import hdfs, minio, moto_server, pytest_terminal_summary
 from servers.spark_jars import spark_jars
 from support.sessions import session_builder
 from tablelog.spark import enable
 
 from .standalone import WORKERS, Cluster
 
-__all__ = ["hdfs", "minio", "pytest_terminal_summary"]
+__all__ = ["hdfs", "minio", "moto_server", "pytest_terminal_summary"]
 
 
 def class_path() -> str:

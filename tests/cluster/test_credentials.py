@@ -9,6 +9,8 @@ from servers import MinIO
 from support.table_work import Work, by_route, settings
 from tablelog.errors import StorageAccessError
 
+from .conftest import class_path
+
 SETTINGS = {
     "spark.executorEnv.AWS_EC2_METADATA_DISABLED": "true",
     "spark.task.maxFailures": "1",
@@ -47,6 +49,25 @@ def test_only_the_driver_has_keys(
     assert work.files() == before
 
 
+@pytest.mark.skipif(not class_path(), reason="the jars of s3a can't be installed")
+def test_only_the_drivers_python_has_keys(
+    spark: SparkSession, minio: MinIO, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's write begins on the driver, where Hadoop's client has no keys."""
+    with_keys(minio, monkeypatch)
+    before = work.files()
+    no_client_of_before = {"fs.s3a.impl.disable.cache": "true"}
+    with (
+        settings(spark, {**by_route("native"), **no_client_of_before}),
+        pytest.raises(StorageAccessError, match="Spark's JVM and its Python workers have no access there") as caught,
+    ):
+        work.write(work.frame(4, 8))
+    assert "\n" not in str(caught.value)
+    assert work.url in str(caught.value)
+    assert work.log.snapshot().version == 0
+    assert work.files() == before
+
+
 def test_the_driver_has_no_keys(spark: SparkSession, minio: MinIO, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     before = work.files()
@@ -60,4 +81,5 @@ def test_the_driver_has_no_keys(spark: SparkSession, minio: MinIO, work: Work, m
         with settings(spark, by_route("arrow")), pytest.raises(StorageAccessError) as caught:
             command()
         assert "\n" not in str(caught.value)
+        assert "Spark's driver has no access there" in str(caught.value)
     assert work.files() == before

@@ -347,7 +347,7 @@ def test_a_damaged_checkpoint_is_replaced_by_the_commits(base: Table, in_pieces:
 def test_the_log_of_a_large_commit_is_read_in_batches(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """VACUUM and the history don't read the whole commit."""
+    """VACUUM, the history and the search for a commit don't read the whole commit."""
     from tablelog.core.log import large_commits, reader
     from tablelog.core.table import history
     from tablelog.core.table_maintenance import unneeded_files
@@ -373,6 +373,10 @@ def test_the_log_of_a_large_commit_is_read_in_batches(
         assert [e.commit_info and e.commit_info.operation for e in log.history(1)] == ["DELETE"]
         before = log.version_at(log.history(2)[1].timestamp_ms)
         assert before == version - 1
+        token = log.history(1)[0].commit_info.txn_id  # type: ignore[union-attr]
+        assert token
+        assert log.find_commit(token) == version
+        assert log.find_commit("another") is None
         gone = {action.path for action in unneeded_files.gone_since(log, version, version)}
         needed = unneeded_files.Needed(log.table)
         small_, large_ = unneeded_files._commits(log, version, version)

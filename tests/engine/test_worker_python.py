@@ -1,48 +1,66 @@
-"""tablelog in Spark's Python workers: what a task says where it isn't as on the driver."""
+"""The checks of the Python of Spark's workers: on the driver's machine before a read, and in the errors of tasks."""
 
+import stat
 import sys
-from collections.abc import Iterator
-from json import tool
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-import tablelog
 from tablelog.engine.jvm import worker_python
+from tablelog.errors import UnsupportedEnvironmentError
 
 
-def doubled(numbers: Iterator[int]) -> Iterator[int]:
-    return (2 * number for number in numbers)
+def session(program: object, **environment: str) -> Any:
+    return SimpleNamespace(sparkContext=SimpleNamespace(pythonExec=str(program), environment=environment))
 
 
-def test_the_work_is_done_where_the_version_is_the_same() -> None:
-    assert list(worker_python.with_tablelog(doubled)(iter([1, 2]))) == [2, 4]
+def a_program(directory: Path, text: str) -> Path:
+    program = directory / "python"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
 
 
-def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = worker_python.with_tablelog(doubled)
-    driver = tablelog.__version__
-    monkeypatch.setattr(tablelog, "__version__", "0.0.9")
-    with pytest.raises(
-        ImportError, match=f"has tablelog 0.0.9, and the driver's has {driver}: install tablelog {driver}"
-    ):
-        next(run(iter([1])))
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("echo 3.4", "is Python 3.4, and the driver's is 3"),
+        ("echo {own}; echo \"No module named 'pyarrow'\" >&2; exit 1", "lacks pyarrow"),
+        ("exit 7", "doesn't run"),
+    ],
+)
+def test_a_python_that_cannot_plan_reads(tmp_path: Path, text: str, told: str) -> None:
 
-
-@pytest.mark.parametrize("module", ["tablelog", "json.tool"])
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    run: Any = worker_python.with_tablelog(doubled if module == "tablelog" else tool.main)  # type: ignore[arg-type]
-    monkeypatch.setitem(sys.modules, module, None)
-    said = "doesn't have tablelog" if module == "tablelog" else r"lacks the package json\.tool"
-    with pytest.raises(ImportError, match=rf"^tablelog\.errors\.UnsupportedEnvironmentError: [^\n]*{said}[^\n]*$"):
-        next(run(iter([1])))
-
-
-def test_only_the_wheel_of_tablelog_is_included() -> None:
-    files = "file:/a/tablelog-1.0-py3-none-any.whl,file:/a/other-1.0.whl,file:/a/tablelog-1.0.zip"
-    context = SimpleNamespace(_python_includes=["known.zip"])
-    spark: Any = SimpleNamespace(sparkContext=context, conf=SimpleNamespace(get=lambda key, default: files))
+    program = a_program(tmp_path, text.format(own="{}.{}".format(*sys.version_info)))
     for _ in range(2):
-        worker_python.include_wheel(spark)
-    assert context._python_includes == ["known.zip", "tablelog-1.0-py3-none-any.whl"]
+        with pytest.raises(UnsupportedEnvironmentError, match=told) as caught:
+            worker_python.check_planner(session(program))
+        assert str(program) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedEnvironmentError, match=r"can't start .*/nowhere/python"):
+        worker_python.check_planner(session(tmp_path / "nowhere" / "python"))
+
+
+def test_a_python_is_started_once_with_the_path_of_workers(tmp_path: Path) -> None:
+
+    program = a_program(tmp_path, f'echo "$PYTHONPATH" >> {tmp_path}/started; exec {sys.executable} "$@"')
+    for _ in range(3):
+        worker_python.check_planner(session(program, PYTHONPATH="/of/workers"))
+    assert (tmp_path / "started").read_text() == "/of/workers\n"
+
+
+def test_the_errors_of_tasks() -> None:
+    versions = (
+        "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in driver: 3.11, PySpark "
+        "cannot run with different minor versions."
+    )
+    told = worker_python.unusable(f"Traceback\n{versions}\n more", "writes")
+    assert told is not None
+    assert told.startswith("is Python 3.12, and the driver's is 3.11")
+    assert "lacks pyarrow, which writes" in str(worker_python.unusable("No module named 'pyarrow'", "writes"))
+    assert worker_python.unusable("ValueError: another", "writes") is None

@@ -13,7 +13,7 @@ from report.messy_table import MIB, messy, schema, stats
 from support.log_builder import LogBuilder, add, remove
 from tablelog.core.log.columns import DELETION_VECTOR, FILE_SCHEMA
 from tablelog.core.protocol.actions import CommitInfo, Protocol
-from tablelog.report import report
+from tablelog.report import gather, report
 from tablelog.report.facts import Point
 from tablelog.report.growth import changes, named_columns, points
 from tablelog.report.layout import partitions, vector_facts
@@ -99,6 +99,18 @@ def test_the_history_begins_after_a_damaged_commit(damage: bytes | None) -> None
     assert of.facts.growth[0].files == 16
     assert of.advice[0].title == "Repair the log"
     assert "Repair the log" in of.to_html()
+
+
+def test_the_history_begins_after_a_large_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = messy()
+    sizes = {status.path[-25:]: status.size for status in log.log().reader.list(0).commits.values()}
+    largest = max(sizes, key=sizes.__getitem__)
+    monkeypatch.setattr(gather, "LARGE_COMMIT", sizes[largest] - 1)
+    assert [point.version for point in facts(log).growth] == list(range(int(largest[:20]) + 1, 43))
+    monkeypatch.setattr(gather, "LARGE_COMMIT", 0)
+    of = report(log.log())
+    assert not of.facts.commits
+    assert of.to_html()
 
 
 # ---- layout ----

@@ -27,8 +27,6 @@ from .cleanup import unreferenced
 if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
 
-_AT_ONCE = 64
-
 
 Kind: TypeAlias = Literal[
     "commit-damaged",
@@ -158,18 +156,16 @@ class _Examination:
     def _commits(self, first: int, last: int) -> Iterator[tuple[int, Sequence[Action]]]:
         """The commits that can be read; each of the others is reported once."""
         listed = [version for version in sorted(self._listing.commits) if first <= version <= last]
-        for start in range(0, len(listed), _AT_ONCE):
-            versions = listed[start : start + _AT_ONCE]
-            contents = self._reader.many([self._listing.commits[version] for version in versions])
-            for version, data in zip(versions, contents, strict=True):
-                try:
-                    if data is None:
-                        raise CorruptLogError(f"the commit of version {version} was removed since it was listed")
-                    yield version, self._reader.parsed(version, data)
-                except CorruptLogError as error:
-                    if version not in self._damaged:
-                        self._damaged.add(version)
-                        self._error("commit-damaged", [name_of(self._listing.commits[version])], str(error))
+        contents = self._reader.each([self._listing.commits[version] for version in listed])
+        for version, data in zip(listed, contents, strict=True):
+            try:
+                if data is None:
+                    raise CorruptLogError(f"the commit of version {version} was removed since it was listed")
+                yield version, self._reader.parsed(version, data)
+            except CorruptLogError as error:
+                if version not in self._damaged:
+                    self._damaged.add(version)
+                    self._error("commit-damaged", [name_of(self._listing.commits[version])], str(error))
 
     def _find_holes(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
         first = readable_ranges[0][0] if readable_ranges else 0

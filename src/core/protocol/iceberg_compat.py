@@ -1,6 +1,6 @@
 """Restrictions for tables whose files can be read as an Iceberg table too (PROTOCOL.md, "Iceberg Compatibility").
 
-tablelog doesn't write Iceberg metadata: `delta.universalFormat.enabledFormats` is refused.
+`core/iceberg` writes Iceberg's metadata beside the log, for `delta.universalFormat.enabledFormats`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

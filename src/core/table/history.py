@@ -80,6 +80,12 @@ def find_commit(reader: LogReader, token: str) -> int | None:
     listing = reader.list(0)
     token_bytes = token.encode()
     for version in sorted(listing.commits, reverse=True):
+        if listing.commits[version].size > LARGE_COMMIT:
+            with suppress(VersionNotFoundError):
+                info = reader.commit_info(version)
+                if info is not None and info.txn_id == token:
+                    return version
+            continue
         data = reader.read(listing.commits[version])
         if data is None or token_bytes not in data:
             continue

@@ -16,7 +16,13 @@ from urllib.parse import unquote
 
 from ... import errors
 from ...core.protocol.paths import canonical
-from ...errors import MissingDataFileError, TablelogError, UnreadableDataFileError, UnsupportedEnvironmentError
+from ...errors import (
+    MissingDataFileError,
+    StorageAccessError,
+    TablelogError,
+    UnreadableDataFileError,
+    UnsupportedEnvironmentError,
+)
 from ...logstore.common.uri import local_path, scheme_of
 from ..jvm.connection.callbacks import raised_for
 from ..jvm.connection.java_errors import is_failed_query, text_with_causes, with_visible_cause
@@ -77,7 +83,8 @@ def translate(text: str) -> BaseException | None:
             fields = _fields(named[2])
             if kind is MissingDataFileError and _is_here(fields.get("path", "")):
                 return _other_disk(**fields)
-            return cast(TablelogError, kind(named[2])).with_context(**fields)
+            message = access_errors.of_worker(named[2]) if kind is StorageAccessError else named[2]
+            return cast(TablelogError, kind(message)).with_context(**fields)
     if _NOT_INSTALLED in text:
         return UnsupportedEnvironmentError(
             "the Python of Spark's workers (PYSPARK_PYTHON) doesn't have tablelog, which plans reads by the route "
@@ -129,7 +136,7 @@ def _of_file(match: re.Match[str], text: str, table: str, version: int) -> Table
             version=version,
             path=path,
         )
-    denied = access_errors.of_task(text, f"reading {path}")
+    denied = access_errors.of_task(text, f"{file} can't be read")
     if denied is not None:
         return denied.with_context(table=table, version=version, path=path)
     message = match[3].rpartition("SQLSTATE")[0].strip() or match[3]

@@ -24,6 +24,7 @@ from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close, distrusts
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
+from .credential_sources import error_of_source
 from .object_reader import Reader
 from .places import S3Location
 from .settings import DISTRUST, EXPIRED, S3Access, S3Settings, sdk
@@ -128,6 +129,9 @@ def error_of(error: Exception, doing: str, path: str, service: str = "S3") -> Ex
 def _typed(error: Exception, doing: str, path: str, service: str) -> Exception:
     if isinstance(error, TablelogError):
         return error
+    of_source = error_of_source(error, f"{doing} {shown(path)}")
+    if of_source is not None:
+        return of_source
     reply, head = reply_of(error), f"{doing} {shown(path)}: {service}"
     if reply is not None:
         return _refusal(reply[0], reply[1], f"{head} answered {described(error)}")
@@ -360,7 +364,9 @@ def answer_of(error: Exception, path: str, *, verdict: Verdict | None = None, se
     """The answer for an error of a write; `verdict` if the reply was classified before."""
     reply = reply_of(error)
     if verdict is None:
-        if reply is not None:
+        if error_of_source(error, path) is not None:  # no request without credentials
+            verdict = Verdict.FAILED
+        elif reply is not None:
             verdict = verdict_of(*reply)
         elif never_sent(error) or not is_transport(error):
             verdict = Verdict.FAILED

@@ -10,8 +10,8 @@ from ...engine.jvm.statements import statements
 from ...errors import UnsupportedFeatureError
 
 _APPEND = (
-    'df.write.format("delta").mode("append").save(path) or saveAsTable(name); for SQL, create a temporary view of the '
-    "table by createOrReplaceTempView(view), and INSERT into the view"
+    'df.write.format("delta").mode("append").save(path) or saveAsTable(name); in SQL, INSERT INTO with the name of the '
+    "table or delta.`path`"
 )
 _OVERWRITE = 'df.write.format("delta").mode("overwrite").save(path) or saveAsTable(name)'
 _AS_SELECT = 'df.write.format("delta").saveAsTable(name)'

@@ -84,7 +84,7 @@ def batches_of(system: str, paths: Sequence[Path], columns: Sequence[str]) -> It
     reader_type = method.__func__.__closure__[method.__func__.__code__.co_freevars.index("reader")].cell_contents
     arrow = pa.schema([pq.read_schema(paths[0]).field(name) for name in columns])
     entries = [
-        {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "missing": path.name}
+        {"path": str(path), "place": "file://", "size": path.stat().st_size, "constants": {}, "named": path.name}
         for path in paths
     ]
     batches: Iterator[pa.RecordBatch] = reader_type({}, arrow, None).read(SimpleNamespace(value=entries))

@@ -170,7 +170,7 @@ def test_the_reader_of_the_arrow_route_works_where_tablelog_is_not_installed(tmp
         "size": 1,
         "place": "file://",
         "constants": {"p": pa.array(["v"])},
-        "missing": "",
+        "named": "",
     }
     target.write_bytes(cloudpickle.dumps((reader_type({}, arrow, None), entry)))
     program = (

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from tablelog.engine.storage import access_errors
 from tablelog.engine.write.routes import arrow as writing
 from tablelog.engine.write.writer import WriteOptions
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
@@ -158,6 +159,9 @@ def a_plan(directory: Path, implementation: str) -> dict[str, Any]:
         "implementation": implementation,
         "options": {"auto_mkdir": True},
         "expired": EXPIRED,
+        "refusal": access_errors.refusal_in_task(),
+        "remedy": "",
+        "shown": "store://out",
         "directory": str(directory / "out"),
         "schema": a_batch().schema,
         "partition_columns": ["p"],
@@ -193,6 +197,39 @@ def test_expired_credentials_are_taken_again_once(tmp_path: Path, monkeypatch: p
     task = writing._task(a_plan(tmp_path, f"{__name__}:Expiring"))
     assert sum(found.num_rows for found in task(iter([a_batch()]))) == 2
     assert Expiring.renewed == 1
+
+
+def test_a_full_disk_of_an_executor_is_told_on_one_line(tmp_path: Path) -> None:
+    """A limit on the size of files fails a write as a full disk does; nothing is left on the disk."""
+    from pyspark import cloudpickle
+
+    (tmp_path / "scratch").mkdir()
+    plan = {**a_plan(tmp_path, "fsspec.implementations.local:LocalFileSystem"), "partition_columns": []}
+    plan |= {"schema": pa.schema([("id", pa.int64())]), "parquet": {"compression": "none", "use_dictionary": False}}
+    batch = pa.record_batch({"id": pa.array(range(100_000), pa.int64())})
+    target = tmp_path / "task"
+    target.write_bytes(cloudpickle.dumps((writing._task(plan), batch)))  # type: ignore[no-untyped-call]
+    program = (
+        "import pickle, pyspark, resource, signal\n"
+        "pyspark.TaskContext.get = lambda: type('Context', (), {'partitionId': lambda self: 4})()\n"
+        f"task, batch = pickle.load(open({str(target)!r}, 'rb'))\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "try:\n"
+        "    list(task(iter([batch])))\n"
+        "except OSError as error:\n"
+        "    print(error)\n"
+    )
+    environment = {**os.environ, "SPARK_LOCAL_DIRS": str(tmp_path / "scratch")}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False, timeout=60
+    )
+    (told,) = done.stdout.splitlines() or [done.stderr]
+    assert told.startswith("tablelog.errors.StorageError: writing store://out: an executor can't write to its own disk")
+    assert f"{tmp_path}/scratch" in told
+    assert "spark.local.dir" in told
+    assert not list((tmp_path / "scratch").iterdir())
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_workers_need_no_tablelog(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The JVM objects of a PySpark session, which PySpark keeps in private attributes."""
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -12,6 +13,16 @@ JavaObject: TypeAlias = Any
 def is_classic(spark: "SparkSession") -> bool:
     """Whether the session has a JVM in this process (a Spark Connect session has none)."""
     return getattr(spark, "_jsparkSession", None) is not None
+
+
+def master() -> str | None:
+    """The master of the Spark that this process drives; `None` if it drives none, as a client of Spark Connect."""
+    if find_spec("py4j") is None:
+        return None
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return None if context is None else str(context.master)
 
 
 def jvm_session(spark: "SparkSession") -> JavaObject:

@@ -66,6 +66,7 @@ PYTHON: tuple[PythonInternal, ...] = (
     PythonInternal(_CONTEXT, "SparkContext", "_jsc", "the JVM's context: status of jobs, Hadoop's configuration"),
     PythonInternal(_CONTEXT, "SparkContext", "_jvm", "classes of the JVM, while a command is interrupted"),
     PythonInternal(_CONTEXT, "SparkContext", "_python_includes", "a wheel on the path of Python workers"),
+    PythonInternal(_CONTEXT, "SparkContext", "_active_spark_context", "the master, for an error about access"),
     PythonInternal(_CONTEXT, "SparkContext", "_gateway", "the Py4J gateway of the process"),
     PythonInternal("pyspark.java_gateway", "", "ensure_callback_server_started", "calls from the JVM"),
     PythonInternal("pyspark.cloudpickle", "", "dumps", "the settings of Python workers as bytes"),

@@ -17,7 +17,9 @@ from ....core.protocol.paths import absolute_uri
 from ....logstore.data_files import file_system
 from ....settings.spark_own import PYTHON_FILTER_PUSHDOWN
 from ...connect import data_sources
+from ...jvm import worker_python
 from ...jvm.connection import settings
+from ...jvm.connection.sessions import is_classic
 from ...jvm.types import read_schema, spark_type
 from ...storage import external_files
 from ..deletion_vectors import Vectors, any_has_vector, plain_bitmap
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 def frame(spark: "SparkSession", log: "DeltaLog", scan: ScanSpec) -> "DataFrame":
     """The rows of a scan, without void columns."""
+    if is_classic(spark):
+        worker_python.check_planner(spark)
     snapshot, files, extra = scan.snapshot, scan.files, scan.extra
     # The user didn't select the version, so a write may pin the frame to another one (`pinning`).
     newest = not (scan.pinned or scan.added_names)

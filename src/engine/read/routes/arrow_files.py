@@ -24,7 +24,7 @@ def file_reader() -> Read:
     """
     footer_size, most_ahead = 64 << 10, 16  # Arrow's first request has the last 64 KiB of a file
     field_id, expired = b"PARQUET:field_id", EXPIRED
-    of_clients, remedy = access_errors.OF_CLIENTS, access_errors.REMEDY
+    refusal_of, remedy = access_errors.refusal_in_task(), access_errors.remedy()
 
     class Ranges(io.RawIOBase):
         """A file in a store, read by range requests; its size is known from the log."""
@@ -92,15 +92,14 @@ def file_reader() -> Read:
                         raise
                 self._system.connect(refresh=True)  # takes the credentials again from their source
                 return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
-            except FileNotFoundError:
-                raise
             except Exception as error:
-                denied = type(error).__name__ in of_clients
-                typed = "StorageAccessError" if denied else "StorageError"
-                cause = type(error).__name__  # the text of this one has what a program of the user printed
-                reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
-                reason += f". {remedy}" if denied else ""
-                raise OSError(f"tablelog.errors.{typed}: reading {self._file['path']}: {reason}") from error
+                refusal = refusal_of(error)
+                if refusal is None and isinstance(error, FileNotFoundError):
+                    raise
+                typed = "StorageError" if refusal is None else "StorageAccessError"
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                reason = reason if refusal is None else f"{refusal}. {remedy}"
+                raise OSError(f"tablelog.errors.{typed}: {self._file['named']} can't be read: {reason}") from error
 
     def read(systems: Systems, arrow: Any, files: Sequence[dict[str, Any]]) -> Iterator[Any]:
         import pyarrow as pa
@@ -109,12 +108,18 @@ def file_reader() -> Read:
             try:
                 yield from read_file(systems, arrow, file, opened_file())
             except FileNotFoundError:
-                raise FileNotFoundError(file["missing"]) from None
+                raise FileNotFoundError(
+                    f"tablelog.errors.MissingDataFileError: {file['named']} doesn't exist. Restore it, or remove it "
+                    "from the table."
+                ) from None
             except (pa.ArrowException, OSError) as error:
                 if "tablelog.errors." in str(error):
                     raise
                 reason = " ".join(str(error).split())
-                raise ValueError(f"{file['bad']}{reason}. Restore the file, or remove it from the table.") from None
+                raise ValueError(
+                    f"tablelog.errors.UnreadableDataFileError: {file['named']} can't be read as a Parquet file of that "
+                    f"table: {reason}. Restore the file, or remove it from the table."
+                ) from None
 
     def opened(systems: Systems, file: dict[str, Any]) -> Any:
         """What Arrow reads the file from; of a remote file, the footer has been read."""

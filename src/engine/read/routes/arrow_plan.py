@@ -54,10 +54,10 @@ def grouped(files: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def plan(spec: Mapping[str, Any], files: pa.Table, predicate: Any = predicates.TRUE) -> list[dict[str, Any]]:
-    """The read plan of each file: `path` for its file system, `place` (see `place_of`), `size`, the error message
-    `missing` for a missing file and the prefix `bad` for an unreadable one, the constant values of the file, the bitmap
-    of `deleted` rows, and the name of the row index column. The constants are arrays of one value, because Arrow
-    pickles a scalar as a Python value, and Python can't represent all values.
+    """The read plan of each file: `path` for its file system, `place` (see `place_of`), `size`, how a message
+    has it `named`, the constant values of the file, the bitmap of `deleted` rows, and the name of the row index column.
+    The constants are arrays of one value, because Arrow pickles a scalar as a Python value, and Python can't represent
+    all values.
     """
     mapping = _mapping(spec)
     numbers = pa.array(range(files.num_rows), pa.int32())
@@ -75,14 +75,7 @@ def plan(spec: Mapping[str, Any], files: pa.Table, predicate: Any = predicates.T
     planned = []
     for i, (path, size) in enumerate(zip(files["path"].to_pylist(), files["size"].to_pylist(), strict=True)):
         location, uri = absolute(spec["table"], path), absolute_uri(spec["table"], path)
-        missing_message = (
-            f"tablelog.errors.MissingDataFileError: the file {location}, which is part of version {spec['version']} of "
-            f"{spec['table']}, doesn't exist. Restore it, or remove it from the table."
-        )
-        bad = (
-            f"tablelog.errors.UnreadableDataFileError: the file {location}, which is part of version "
-            f"{spec['version']} of {spec['table']}, can't be read as a Parquet file of that table: "
-        )
+        named = f"the file {location}, which is part of version {spec['version']} of {spec['table']},"
         constants = {name: column.take([i]) for name, column in columns.items()}
         planned.append(
             {
@@ -90,8 +83,7 @@ def plan(spec: Mapping[str, Any], files: pa.Table, predicate: Any = predicates.T
                 "place": place_of(uri),
                 "size": size,
                 "constants": constants,
-                "missing": missing_message,
-                "bad": bad,
+                "named": named,
                 "deleted": deleted[i],
                 "row_index": spec["row_index"],
             }

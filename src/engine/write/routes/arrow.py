@@ -15,10 +15,10 @@ from ....clock import SystemClock
 from ....core.protocol import paths
 from ....core.protocol.schema import StructField, StructType, quoted
 from ....errors import StorageError, UnsupportedEnvironmentError, UnsupportedFeatureError
-from ....logstore.common.uri import scheme_of
+from ....logstore.common.uri import scheme_of, shown
 from ....logstore.data_files import DataFiles, path_in
 from ....logstore.s3.settings import EXPIRED
-from ...jvm import plans
+from ...jvm import plans, worker_python
 from ...sql.conform import without_empty
 from ...storage import access_errors
 from ..write_spec import DataFile, WriteSpec
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _RESULT = "name string, size bigint, footer binary, partition binary"
-_NO_PYARROW = "No module named 'pyarrow'"
 _ROW_GROUP_BYTES = 64 << 20
 _CODECS = {**driver.CODECS, "brotli": "brotli", "lz4_raw": "lz4"}
 _SUFFIXES = {**driver.SUFFIXES, "brotli": ".br", "lz4_raw": ".lz4raw"}
@@ -64,12 +63,10 @@ class ArrowRoute:
         try:
             batches = plans.collected(plain.mapInArrow(task, _RESULT))
         except PythonException as error:
-            if _NO_PYARROW not in str(error):
+            reason = worker_python.unusable(str(error), "writes the data files")
+            if reason is None:
                 raise
-            raise UnsupportedEnvironmentError(
-                f"{spec.table}: the Python of Spark's executors lacks pyarrow, which writes the data files: install it "
-                "there, or send it with spark.archives"
-            ) from error
+            raise UnsupportedEnvironmentError(f"{spec.table}: the Python of Spark's executors {reason}") from error
         if not batches:
             return []
         written = pa.Table.from_batches(batches).sort_by("name").to_pydict()
@@ -101,6 +98,7 @@ class ArrowRoute:
             "options": dict(self._files.system.options),
             "expired": EXPIRED,
             "directory": path_in(f"{spec.table.rstrip('/')}/{self._directory}"),
+            "shown": f"{shown(spec.table).rstrip('/')}/{self._directory}",
             "schema": wanted,
             "partition_columns": list(spec.partition_columns),
             "data_columns": list(spec.data_schema.names),
@@ -109,8 +107,8 @@ class ArrowRoute:
             "null": paths.NULL_PARTITION,
             "suffix": f"{_SUFFIXES[spec.codec]}.parquet",
             "row_group_bytes": _ROW_GROUP_BYTES,
-            "denied": access_errors.OF_CLIENTS,
-            "remedy": access_errors.REMEDY,
+            "refusal": access_errors.refusal_in_task(),
+            "remedy": access_errors.remedy(),
             "marks": driver.marks(spec.data_schema, df.sparkSession.version),
             "parquet": {
                 **driver.PARQUET,
@@ -178,11 +176,13 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import errno
         import os
         import re
         import tempfile
         import uuid
         from collections.abc import Iterator
+        from contextlib import suppress
         from importlib import import_module
         from itertools import pairwise
 
@@ -197,7 +197,7 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         except ImportError as error:
             raise ImportError(
                 "tablelog.errors.UnsupportedEnvironmentError: the Python of Spark's executors lacks the package "
-                f"{error.name or module}, which writes to {plan['directory']}: install it there, or send it with "
+                f"{error.name or module}, which writes to {plan['shown']}: install it there, or send it with "
                 "spark.archives"
             ) from None
         attempt = uuid.uuid4()
@@ -208,14 +208,22 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         files_written = 0
 
         def failure(name: str, error: Exception) -> OSError:
-            error_names = dict.fromkeys(plan["denied"], "StorageAccessError") | {
-                "FileNotFoundError": "StorageMissingError"
-            }
-            error_name = error_names.get(type(error).__name__, "StorageError")
-            cause = type(error).__name__  # the text of this one has what a program of the user printed
-            reason = cause if cause == "CredentialRetrievalError" else " ".join(f"{cause}: {error}".split())
-            remedy = f". {plan['remedy']}" if error_name == "StorageAccessError" else ""
-            return OSError(f"tablelog.errors.{error_name}: writing {plan['directory']}/{name}: {reason}{remedy}")
+            where, refusal = f"writing {plan['shown']}/{name}", plan["refusal"](error)
+            if refusal is not None:
+                return OSError(f"tablelog.errors.StorageAccessError: {where}: {refusal}. {plan['remedy']}")
+            kind = "StorageMissingError" if isinstance(error, FileNotFoundError) else "StorageError"
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            return OSError(f"tablelog.errors.{kind}: {where}: {reason}")
+
+        def of_own_disk(error: OSError) -> OSError:
+            lacking = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.ENOENT)
+            if error.errno not in lacking or "tablelog.errors." in str(error):
+                return error
+            return OSError(
+                f"tablelog.errors.StorageError: writing {plan['shown']}: an executor can't write to its own disk, in "
+                f"{scratch or tempfile.gettempdir()}, where files wait for upload: {os.strerror(error.errno)}. "
+                "Make room there, or set spark.local.dir (SPARK_LOCAL_DIRS of the worker) to another disk"
+            )
 
         def put(system: Any, path: str, target: str) -> None:
             try:
@@ -335,7 +343,8 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
             def drop(self) -> None:
                 if self.writer is not None:
-                    self.writer.close()
+                    with suppress(OSError):  # the disk is full
+                        self.writer.close()
                 if os.path.exists(self.path):
                     os.unlink(self.path)
 
@@ -355,6 +364,8 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
                     yield from current.add(part.select(plan["data_columns"]))
             if current is not None:
                 yield from current.finish()
+        except OSError as error:
+            raise of_own_disk(error) from error
         finally:
             if current is not None:
                 current.drop()

@@ -40,8 +40,6 @@ _MAGIC = {
     "fs.s3a.committer.name": "magic",
     "fs.s3a.committer.magic.enabled": "true",
 }
-_FAILED_TASK = "Lost task"
-"""In the message of a job that an error of a task ended."""
 _FACTORY = "org.apache.hadoop.fs.s3a.commit.S3ACommitterFactory"
 _PLAIN = {SOURCE_COMMIT_PROTOCOL.key: classes.COMMIT_PROTOCOL, **spark_writer.COMMITTER}
 
@@ -81,7 +79,7 @@ class HadoopRoute:
             )
         except thrown_by_java() as error:
             text = text_with_causes(java_exception(error))
-            denied = access_errors.of_task(text, f"{self._table}: writing data files") if _FAILED_TASK in text else None
+            denied = access_errors.of_job(text, f"{self._table}: writing data files")
             if denied is None:
                 raise
             raise denied from error
