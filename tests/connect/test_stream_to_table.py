@@ -112,9 +112,10 @@ def test_a_server_with_a_delta_source(
 
         session.dataSource.register(Orc)
 
+    writer = writer_of(source, tmp_path / "checkpoint")
     monkeypatch.setattr(data_sources, "register", register)
     with pytest.raises(UnsupportedEnvironmentError, match="Delta source of its own"):
-        writer_of(source, tmp_path / "checkpoint").toTable("unheard", format="delta", path=str(tmp_path / "t"))
+        writer.toTable("unheard", format="delta", path=str(tmp_path / "t"))
     assert information(spark, "unheard") == []
     assert not (tmp_path / "t").exists()
 

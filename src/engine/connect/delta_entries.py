@@ -7,10 +7,10 @@ session only. It can do nothing: tablelog reads and writes Delta tables by their
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 
 from ...errors import UnsupportedEnvironmentError
-from . import data_sources
+from . import data_sources, server_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +28,8 @@ def create(spark: "SparkSession", name: str, location: str | None) -> None:
     """
     try:
         data_sources.register(spark, _source())
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+    except PySparkException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in server_errors.text_of(error):
             raise
         raise UnsupportedEnvironmentError(
             f"The server has a Delta source of its own, so tablelog can't add the table {name} to its catalog: create "
