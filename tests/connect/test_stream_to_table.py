@@ -6,10 +6,12 @@ from typing import Any
 
 import pyspark.errors
 import pytest
+from pyspark.sql.datasource import DataSource
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
-from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
+from tablelog.engine.connect import data_sources
+from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 
 
 @pytest.fixture
@@ -95,6 +97,27 @@ def test_a_name_that_is_a_path(spark: Any, source: Table, tmp_path: Path) -> Non
     path = str(tmp_path / "by path")
     finish(writer_of(source, tmp_path / "checkpoint").format("delta").toTable(f"delta.`{path}`"))
     assert rows(spark, path) == [0, 1, 2, 3]
+
+
+def test_a_server_with_a_delta_source(
+    spark: Any, source: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark refuses a source with the name of one of the server's own, here `orc` in place of `delta`."""
+
+    def register(session: Any, _: Any) -> None:
+        class Orc(DataSource):
+            @classmethod
+            def name(cls) -> str:
+                return "orc"
+
+        session.dataSource.register(Orc)
+
+    writer = writer_of(source, tmp_path / "checkpoint")
+    monkeypatch.setattr(data_sources, "register", register)
+    with pytest.raises(UnsupportedEnvironmentError, match="Delta source of its own"):
+        writer.toTable("unheard", format="delta", path=str(tmp_path / "t"))
+    assert information(spark, "unheard") == []
+    assert not (tmp_path / "t").exists()
 
 
 def test_names_that_can_not_be_written(spark: Any, source: Table, tmp_path: Path) -> None:

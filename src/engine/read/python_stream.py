@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ... import __version__
 from ...core.protocol import schema as schemas
 from ...settings.declarations import EXTERNAL_PATHS
+from ..connect import data_sources
 from ..jvm.connection import settings
 from ..jvm.types import frame_schema, read_schema, spark_type
 from ..sql import column_names
@@ -50,7 +51,7 @@ def frame(
     shown = schemas.StructType((*read_schema(snapshot.schema).fields, *more))
     schemas.arrow_schema(shown)  # raises here, not in a worker, for a type that Arrow doesn't support
     source = stream_source(log.conf)
-    spark.dataSource.register(source)
+    data_sources.register(spark, source)
     spec = {
         "tablelog": __version__,
         "table": log.table,

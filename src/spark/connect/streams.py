@@ -119,18 +119,14 @@ def to_table(writer: Any, original: Callable[..., Any], name: str) -> Any:
     is_new = entry is None
     if has_path:
         location = names.place(spark, name, wanted).path
-    elif entry is None and wanted is not None:
-        location = wanted
     else:
-        entry = entry or catalog.add(spark, name, None)  # the server chooses the directory
+        entry = entry or catalog.add(spark, name, wanted)  # without a path the server chooses the directory
         location = catalog.location_of(spark, entry, wanted)
     log = delta_log(location, session_conf(spark, location), options.starting_with("fs.", "dfs."))
     if is_new and not log.exists():
         columns = table_schema(client.streaming_frame(writer).schema)
         managed = entry is not None and entry.managed
         create(spark, log, Definition(columns, state.partition_columns, managed=managed), "createIfNotExists")
-    if entry is None and not has_path:
-        catalog.location_of(spark, catalog.add(spark, name, location), location)
     return _start(writer, original, location)
 
 

@@ -16,6 +16,7 @@ from ....core.protocol import schema as schemas
 from ....core.protocol.paths import absolute_uri
 from ....logstore.data_files import file_system
 from ....settings.spark_own import PYTHON_FILTER_PUSHDOWN
+from ...connect import data_sources
 from ...jvm import worker_python
 from ...jvm.connection import settings
 from ...jvm.connection.sessions import is_classic
@@ -55,7 +56,7 @@ def frame(spark: "SparkSession", log: "DeltaLog", scan: ScanSpec) -> "DataFrame"
         maps = [None if vector_rows is None else plain_bitmap(vector_rows) for vector_rows in rows]
         files = files.append_column(DELETED, pa.array(maps, pa.large_binary()))
     source = data_source(_systems(log, files), takes_filters=offered)
-    spark.dataSource.register(source)
+    data_sources.register(spark, source)
     spec = {
         "table": snapshot.table,
         "version": snapshot.version,
