@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from support.clocks import NO_PAUSES
+from tablelog.logstore.common.retry_policy import RetryPolicy
 from tablelog.logstore.s3.conditional_put_store import ProbedBuckets, S3LogStore
 from tablelog.logstore.s3.settings import S3Settings
 
@@ -111,10 +112,12 @@ class FakeS3:
             "fs.s3a.endpoint.region": "us-east-1",
         }
 
-    def store(self, options: Mapping[str, Any] | None = None, **conf: str) -> S3LogStore:
+    def store(
+        self, options: Mapping[str, Any] | None = None, *, retries: RetryPolicy = NO_PAUSES, **conf: str
+    ) -> S3LogStore:
         """A store for this service that doesn't wait before it repeats a request."""
         settings = S3Settings.of("s3a", {**self.conf, **conf}, options or {})
-        return S3LogStore(settings, retries=NO_PAUSES, probed=self.probed)
+        return S3LogStore(settings, retries=retries, probed=self.probed)
 
     def methods(self) -> list[str]:
         """What was asked: the method, with `?` for a condition and `list` for a listing."""

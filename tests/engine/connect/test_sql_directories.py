@@ -39,15 +39,15 @@ def test_directories(sql: str, directory: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "arguments", "directories"),
+    ("sql", "arguments", "overwritten"),
     [
-        ("INSERT OVERWRITE DIRECTORY :dir USING csv SELECT :x", {"dir": "/t", "x": 1}, ("/t",)),
-        ("INSERT OVERWRITE DIRECTORY ? USING csv SELECT ?", ["/t", 1], ("/t",)),
-        ("CREATE TABLE x USING csv OPTIONS (a = ?, path = ?)", ["b", "/t"], ("/t",)),
+        ("INSERT OVERWRITE DIRECTORY :dir USING csv SELECT :x", {"dir": "/t", "x": 1}, {"/t"}),
+        ("INSERT OVERWRITE DIRECTORY ? USING csv SELECT ?", ["/t", 1], {"/t"}),
+        ("CREATE TABLE x USING csv OPTIONS (a = ?, path = ?)", ["b", "/t"], set()),
     ],
 )
-def test_parameters(sql: str, arguments: Any, directories: tuple[str, ...]) -> None:
-    assert written(sql, arguments) == Written(directories)
+def test_parameters(sql: str, arguments: Any, overwritten: set[str]) -> None:
+    assert written(sql, arguments) == Written(("/t",), overwritten=frozenset(overwritten))
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_a_full_disk_of_an_executor_is_told_on_one_line(tmp_path: Path) -> None:
     (told,) = done.stdout.splitlines() or [done.stderr]
     assert told.startswith("tablelog.errors.StorageError: writing store://out: an executor can't write to its own disk")
     assert f"{tmp_path}/scratch" in told
-    assert "spark.local.dir" in told
+    assert "SPARK_LOCAL_DIRS" in told
     assert not list((tmp_path / "scratch").iterdir())
     assert not (tmp_path / "out").exists()
 

@@ -222,7 +222,7 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
             return OSError(
                 f"tablelog.errors.StorageError: writing {plan['shown']}: an executor can't write to its own disk, in "
                 f"{scratch or tempfile.gettempdir()}, where files wait for upload: {os.strerror(error.errno)}. "
-                "Make room there, or set spark.local.dir (SPARK_LOCAL_DIRS of the worker) to another disk"
+                "Make room there, or give the worker a directory on another disk (SPARK_LOCAL_DIRS)"
             )
 
         def put(system: Any, path: str, target: str) -> None:
