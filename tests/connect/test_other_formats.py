@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import functions
 
 from support.spark_tables import Table
+from tablelog.engine.jvm import file_writes
 from tablelog.errors import InvalidArgumentError
 from tablelog.logstore.data_files import DataFiles
 
@@ -93,6 +94,13 @@ def test_directories_around_and_in_tables(spark: Any, tmp_path: Path, way: str) 
         with pytest.raises(InvalidArgumentError, match="is inside one"):
             OVERWRITES[way](spark, f"{table.path}/{place}")
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_tablelogs_own_files_in_a_table(spark: Any, table: Table) -> None:
+    """Spark writes the files of a table into a directory inside it."""
+    table.write(spark.range(3))
+    file_writes.append(spark.range(2).toDF("id"), f"{table.path}/data-1", [], {})
+    assert spark.read.parquet(f"{table.path}/data-1").count() == 2
 
 
 def test_a_schema_in_whose_directory_is_a_table(spark: Any, tmp_path: Path) -> None:

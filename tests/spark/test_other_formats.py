@@ -14,6 +14,7 @@ from pyspark.sql import Catalog, DataFrame, DataFrameWriter, DataFrameWriterV2, 
 from pyspark.sql.streaming import DataStreamWriter
 
 from support.spark_tables import Table
+from tablelog.engine.jvm import file_writes
 from tablelog.errors import InvalidArgumentError
 
 Way = Callable[[SparkSession, DataFrame, str], Any]
@@ -188,6 +189,13 @@ def test_a_directory_in_a_table(spark: SparkSession, table: Table, place: str) -
         with pytest.raises(InvalidArgumentError, match="is inside one"):
             OVERWRITES[way](spark, spark.range(2).toDF("id"), f"{table.path}/{place}")
     assert directory(table.root) == before
+
+
+def test_tablelogs_own_files_in_a_table(spark: SparkSession, table: Table) -> None:
+    """On an object store, tasks write into a directory inside the table."""
+    table.write(spark.range(3))
+    file_writes.append(spark.range(2).toDF("id"), f"{table.path}/data-1", [], {})
+    assert spark.read.parquet(f"{table.path}/data-1").count() == 2
 
 
 @pytest.mark.parametrize("by_method", [True, False])

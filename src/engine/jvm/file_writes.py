@@ -1,6 +1,7 @@
 """Spark's own write of files, with the number of rows that its tasks report."""
 
 from collections.abc import Mapping, Sequence
+from inspect import unwrap
 from typing import TYPE_CHECKING
 
 from . import plans
@@ -25,7 +26,8 @@ def append(df: "DataFrame", directory: str, by: Sequence[str], options: Mapping[
     writer = df.write.format("parquet").mode("append").options(**options)
     writer = writer.partitionBy(*by) if by else writer
     if not sessions.is_classic(spark) or sessions.scala_context(spark).isLocal():
-        writer.save(directory)
+        # PySpark's own method: the one of `enable` refuses other formats in the directory of a Delta table.
+        unwrap(type(writer).save)(writer, directory)
         return None
     # What `save` does. It doesn't return its query, which has the number.
     option = Gateway.of(spark).jvm.scala.Option
