@@ -19,9 +19,11 @@ def live_rows(snapshot: "Snapshot") -> RowCount:
     """Count the rows of a version without reading a data file."""
     import pyarrow.compute as pc
 
+    from ..core.log.columns import exact_sum
+
     files = snapshot.files
-    deleted = pc.sum(pc.struct_field(files.column("deletionVector"), "cardinality")).as_py() or 0
+    deleted = exact_sum(pc.struct_field(files.column("deletionVector"), "cardinality"))
     records = snapshot.num_records()
     if records.null_count:
         return RowCount(None, deleted)
-    return RowCount((pc.sum(records).as_py() or 0) - deleted, deleted)
+    return RowCount(exact_sum(records) - deleted, deleted)

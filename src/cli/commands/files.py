@@ -134,9 +134,9 @@ def _sorted(snapshot: "Snapshot", rows: "pa.Array", sort: str) -> "pa.Array":
 
 
 def _size(snapshot: "Snapshot", rows: "pa.Array") -> int:
-    import pyarrow.compute as pc
+    from ...core.log.columns import exact_sum
 
-    return int(pc.sum(snapshot.files.column("size").take(rows)).as_py() or 0)
+    return exact_sum(snapshot.files.column("size").take(rows))
 
 
 def _is_used(snapshot: "Snapshot", column: str) -> bool:

@@ -192,11 +192,11 @@ def removes_of(table: pa.Table) -> list[RemoveFile]:
 def counted(files: pa.Table) -> Totals:
     """The number, bytes, deletion vectors and deleted rows of files, without size classes."""
     cardinality = pc.struct_field(files.column("deletionVector"), "cardinality").drop_null()
-    return Totals(files.num_rows, _sum(files.column("size")), len(cardinality), _sum(cardinality))
+    return Totals(files.num_rows, exact_sum(files.column("size")), len(cardinality), exact_sum(cardinality))
 
 
-def _sum(numbers: pa.ChunkedArray) -> int:
-    """Their sum. Arrow's sum of 64-bit integers would overflow without an error."""
+def exact_sum(numbers: pa.Array | pa.ChunkedArray) -> int:
+    """The sum of whole numbers. Arrow's own sum of 64-bit integers overflows without an error."""
     least, most = pc.min_max(numbers).as_py().values()
     if most is not None and len(numbers) * max(most, -least) >= 1 << 63:
         numbers = numbers.cast(pa.decimal128(38))
@@ -222,7 +222,7 @@ def totals_of(sizes: pa.ChunkedArray, vectors: pa.ChunkedArray) -> Totals:
             if index + 1 < len(SIZE_BINS):
                 inside = pc.and_(inside, pc.less(sizes, SIZE_BINS[index + 1]))
             part = sizes.filter(inside)
-            counts[index], sums[index] = len(part), _sum(part)
+            counts[index], sums[index] = len(part), exact_sum(part)
     cardinality = pc.struct_field(vectors, "cardinality").drop_null()
     deleted, num_deleted = [0] * len(DELETED_BINS), 0
     deleted[0] = len(sizes) - len(cardinality)

@@ -144,13 +144,14 @@ def _group(snapshot: "Snapshot", rows: list[int]) -> FileGroup:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from ..log.columns import exact_sum
+
     indices = pa.array(rows, pa.int64())
     files = snapshot.files.take(indices)
     records = snapshot.num_records().take(indices) if rows else pa.array([], pa.int64())
-    deleted = pc.sum(pc.struct_field(files.column("deletionVector"), "cardinality")).as_py() or 0
-    size = pc.sum(files.column("size")).as_py() or 0
-    known = None if records.null_count else (pc.sum(records).as_py() or 0) - deleted
-    return FileGroup(indices, len(rows), size, known)
+    deleted = exact_sum(pc.struct_field(files.column("deletionVector"), "cardinality"))
+    known = None if records.null_count else exact_sum(records) - deleted
+    return FileGroup(indices, len(rows), exact_sum(files.column("size")), known)
 
 
 def column_changes(then: StructType, now: StructType) -> tuple[Change, ...]:

@@ -10,6 +10,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ...core.log.columns import exact_sum
 from ...core.skipping import predicates
 from ...engine.jvm.connection import settings
 from ...engine.read import scan
@@ -189,7 +190,7 @@ def _mask(indices: pa.Array, count: int) -> pa.Array:
 
 def _on_driver(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array) -> Matches | None:
     """Collect all matching pairs on the driver in one job; None if there are too many."""
-    size = pc.sum(command.snapshot.files.column("size").take(candidates)).as_py() or 0
+    size = exact_sum(command.snapshot.files.column("size").take(candidates))
     whole = size <= _WHOLE_ROWS and bool(resolved.changing)
     names = command.names
     pairs = joined(command, resolved, source, candidates, unmatched=False)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...core.log.columns import exact_sum
 from ...core.protocol import paths
 from ...core.protocol import schema as schemas
 from ...core.skipping import predicates, pruning
@@ -161,7 +162,7 @@ class FileIndex:
                 kept = may if kept is None else pc.and_(kept, may)
         indices = None if kept is None else pc.indices_nonzero(kept).cast(pa.int32())
         chosen = listing.files if indices is None else listing.files.take(indices)
-        size = int(pc.sum(chosen.column("size")).as_py() or 0)
+        size = _size(chosen)
         if large:  # create JVM objects only for the selected files
             listing, indices = self._new_listing(chosen, settings.time_zone(self._spark)), None
             read_errors.remember(snapshot.table, snapshot.version, listing)
@@ -193,7 +194,7 @@ class FileIndex:
             if files.num_rows < len(listing):
                 listing = self._new_listing(files, zone)
         read_errors.remember(snapshot.table, snapshot.version, listing)
-        size = int(pc.sum(files.column("size")).as_py() or 0)
+        size = _size(files)
         return Plan(snapshot.version, planned.total, after_partitions, files.num_rows, size, None), listing
 
     def planned(
@@ -289,7 +290,7 @@ class FileIndex:
     def sizeInBytes(self) -> int:
         with Connections.of(self._gateway).entered():
             if self._spec.files is not None:
-                return int(pc.sum(self._spec.files.column("size")).as_py() or 0)
+                return _size(self._spec.files)
             if large_log.wanted(self._spark, self._newest_seen):
                 self._newest_seen.seed_totals_from_checksum()
                 totals = self._newest_seen.totals()
@@ -339,6 +340,13 @@ def index_of(location: JavaObject) -> FileIndex | None:
 
 _keys = itertools.count()
 _indexes: "weakref.WeakValueDictionary[str, FileIndex]" = weakref.WeakValueDictionary()
+
+
+def _size(files: pa.Table) -> int:
+    """The bytes of files, at most what a `long` of the JVM holds."""
+    return min(exact_sum(files.column("size")), _UNKNOWN_SIZE)
+
+
 _listings_lock = threading.Lock()
 _listings: "OrderedDict[weakref.ref[Snapshot], dict[Any, Listing]]" = OrderedDict()
 _MOST_FILES = 400_000  # total number of files in cached listings
