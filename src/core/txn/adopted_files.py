@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..log.replay import NO_FILES, CommitOverlay, Header, Totals
 from ..protocol import deletion_vectors, iceberg_compat, paths, properties, row_tracking
@@ -35,8 +35,8 @@ class AdoptedFiles:
     row_ids: bool
     totals: Totals
     last_row_id: int = -1
-    removes: bool = False
-    data_change: bool = True
+    removes: ClassVar[bool] = False
+    data_change: ClassVar[bool] = True
 
     @property
     def num_files(self) -> int:

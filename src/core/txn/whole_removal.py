@@ -64,7 +64,7 @@ class WholeRemoval:
         later = CommitOverlay(self.snapshot.table)
         for actions in commits:
             later = later.extend(actions)
-        return self.snapshot.replaced(version, commits, FilesAfter(self.snapshot.table, self, later))
+        return self.snapshot.replaced(version, commits, _FilesAfter(self.snapshot.table, self, later))
 
 
 def whole_removal(
@@ -107,7 +107,7 @@ def whole_removal(
     )
 
 
-class FilesAfter(ReplayedFiles):
+class _FilesAfter(ReplayedFiles):
     """The files after a whole removal: those that `later` commits add; the other commits may be concurrent ones."""
 
     def __init__(self, table: str, removal: WholeRemoval, later: CommitOverlay) -> None:
