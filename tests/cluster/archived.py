@@ -3,26 +3,18 @@
 The Python of the executors is in the archive of venv-pack, by a relative path; the driver has its own.
 """
 
-import logging
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from submitted_parts import check_planned_by_executors, warnings_kept
 
 from tablelog.core import DeltaLog
-from tablelog.core.log import checkpoint
 from tablelog.errors import UnsupportedEnvironmentError
-from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, SNAPSHOT_PARTITIONS, WRITE_ROUTE
-from tablelog.spark import conf, enable
-
-warnings: list[str] = []
-
-
-class Kept(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        warnings.append(record.getMessage())
+from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, WRITE_ROUTE
+from tablelog.spark import enable
 
 
 def places(_: Iterator[int]) -> Iterator[tuple[str, str]]:
@@ -42,7 +34,7 @@ def by_route(spark: SparkSession, route: str, path: str) -> list[int]:
 
 
 def main(directory: Path) -> None:
-    logging.getLogger("tablelog").addHandler(Kept(logging.WARNING))
+    warnings = warnings_kept()
     spark = enable(SparkSession.builder.getOrCreate())
     found = spark.sparkContext.parallelize(range(2), 2).mapPartitions(places).collect()
     assert all("environment/bin/python" in program for program, _ in found), found
@@ -50,15 +42,7 @@ def main(directory: Path) -> None:
 
     native = str(directory / "native")
     assert by_route(spark, "native", native) == list(range(8))
-    checkpoint._AT_ONCE = 0
-    DeltaLog.for_path(native).checkpoint()
-    conf.forget()
-    spark.conf.set(LOG_DRIVER_BYTES.key, "0")
-    spark.conf.set(SNAPSHOT_PARTITIONS.key, "2")
-    assert spark.read.format("delta").load(native).where("id >= 5").count() == 3
-    base = conf.delta_log(native, conf.session_conf(spark, native)).snapshot().base
-    assert base is not None
-    assert not base.loaded, "executors should have planned the query"
+    check_planned_by_executors(spark, native, 3)
     spark.conf.unset(LOG_DRIVER_BYTES.key)
 
     assert not Path("environment").exists()  # in client mode, the driver's working directory doesn't have the archive

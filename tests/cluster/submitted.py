@@ -1,6 +1,5 @@
 """What `spark-submit --py-files <wheel> submitted.py DIRECTORY` runs: tablelog is in the wheel only."""
 
-import logging
 import sys
 from pathlib import Path
 
@@ -10,22 +9,15 @@ import tablelog
 
 assert ".whl" in tablelog.__file__, tablelog.__file__
 
+from submitted_parts import check_planned_by_executors, warnings_kept  # noqa: E402
+
 from tablelog.cli import main as command  # noqa: E402
-from tablelog.core import DeltaLog  # noqa: E402
-from tablelog.core.log import checkpoint  # noqa: E402
-from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, SNAPSHOT_PARTITIONS, WRITE_ROUTE  # noqa: E402
-from tablelog.spark import DeltaTable, conf, enable  # noqa: E402
-
-warnings: list[str] = []
-
-
-class Kept(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        warnings.append(record.getMessage())
+from tablelog.settings.declarations import READ_ROUTE, WRITE_ROUTE  # noqa: E402
+from tablelog.spark import DeltaTable, enable  # noqa: E402
 
 
 def main(directory: Path) -> None:
-    logging.getLogger("tablelog").addHandler(Kept(logging.WARNING))
+    warnings = warnings_kept()
     spark = enable(SparkSession.builder.getOrCreate())
     for route in ("native", "arrow"):
         spark.conf.set(READ_ROUTE.key, route)
@@ -37,16 +29,8 @@ def main(directory: Path) -> None:
         ids = sorted(row.id for row in spark.read.format("delta").load(path).collect())
         assert ids == [0, 1, 2, 5, 6, 7, 104], ids
     spark.conf.unset(READ_ROUTE.key)
-    checkpoint._AT_ONCE = 0
     path = str(directory / "native")
-    DeltaLog.for_path(path).checkpoint()
-    conf.forget()
-    spark.conf.set(LOG_DRIVER_BYTES.key, "0")
-    spark.conf.set(SNAPSHOT_PARTITIONS.key, "2")
-    assert spark.read.format("delta").load(path).where("id >= 5").count() == 4
-    base = conf.delta_log(path, conf.session_conf(spark, path)).snapshot().base
-    assert base is not None
-    assert not base.loaded, "executors should have planned the query"
+    check_planned_by_executors(spark, path, 4)
     assert not warnings, warnings
     spark.stop()
     assert command(["report", path, "--output", str(directory / "report.html")]) == 0

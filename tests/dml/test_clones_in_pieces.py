@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import copy_of
+from support.large_tables import check_not_loaded, every_log_is_large, rows, with_history
 from support.spark_tables import Table
 from tablelog.core import AddFile, DeltaLog
-from tablelog.core.log import checkpoint
 from tablelog.core.log.columns import ADD_TYPES, adds_of, table_of
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.core.txn import adopted_files, bulk_actions
@@ -42,26 +43,11 @@ FEATURES = {
 
 
 def _rows(spark: SparkSession, first: int, count: int) -> Any:
-    part = F.element_at(
-        F.array(F.lit("a b/%"), F.lit('"é\\'), F.lit(None).cast("string")), (F.col("id") % 3 + 1).cast("int")
-    )
-    return spark.range(first, first + count, 1, 1).select(
-        "id", part.alias("p"), F.date_add(F.lit("2020-01-01"), F.col("id").cast("int")).alias("d")
-    )
+    return rows(spark, first, count).withColumn("d", F.date_add(F.lit("2020-01-01"), F.col("id").cast("int")))
 
 
 def _source(spark: SparkSession, place: Path, **properties: str) -> Table:
-    """Files in a checkpoint, and later commits that add, mark and remove files."""
-    table = Table(spark, place)
-    table.write(_rows(spark, 0, 12), by=("p",), **properties)
-    table.write(_rows(spark, 12, 12))
-    table.delta.delete("id in (1, 15)")
-    table.delta.delete("p = 'a b/%' and id < 12")
-    DeltaLog.for_path(table.path).checkpoint()
-    table.write(_rows(spark, 60, 6))
-    table.delta.delete("id in (2, 61)")
-    table.delta.delete("p is null and id >= 60")
-    return table
+    return with_history(Table(spark, place), partial(_rows, spark), **properties)
 
 
 @pytest.fixture(scope="module")
@@ -78,16 +64,13 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lines = AdoptedFiles.lines
 
     def noted(self: AdoptedFiles) -> Iterator[bytes]:
-        assert self.source.base is not None
-        assert not self.source.base.loaded  # the columns of the files are not on the driver
+        check_not_loaded(self.source)
         calls.append("lines")
         return lines(self)
 
     monkeypatch.setattr(AdoptedFiles, "lines", noted)
-    monkeypatch.setattr(bulk_actions, "_BYTES", 0)
     monkeypatch.setattr(adopted_files, "LINES", 2)
-    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
-    conf.forget()
+    every_log_is_large(monkeypatch)
     return calls
 
 

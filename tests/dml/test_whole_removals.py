@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import copy_of
+from support.large_tables import check_not_loaded, every_log_is_large, rows, with_history
 from support.spark_tables import Table
 from tablelog.core import AddFile, DeltaLog, Operation
-from tablelog.core.log import checkpoint
 from tablelog.core.log.columns import adds_of, removes_of
 from tablelog.core.protocol.actions import RemoveFile
 from tablelog.core.txn import bulk_actions, whole_removal
@@ -41,8 +42,8 @@ PROPERTIES = {
 COMMANDS: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete(),
     "truncate": lambda t: t.spark.sql(f"TRUNCATE TABLE delta.`{t.path}`"),
-    "overwrite": lambda t: t.write(_rows(t.spark, 900, 3), "overwrite"),
-    "overwrite with nothing": lambda t: t.write(_rows(t.spark, 900, 0), "overwrite"),
+    "overwrite": lambda t: t.write(rows(t.spark, 900, 3), "overwrite"),
+    "overwrite with nothing": lambda t: t.write(rows(t.spark, 900, 0), "overwrite"),
     "overwrite of the schema": lambda t: t.write(
         t.spark.range(2).select(F.col("id").alias("other")), "overwrite", overwriteSchema="true"
     ),
@@ -54,26 +55,9 @@ COMMANDS: dict[str, Callable[[Table], Any]] = {
 }
 
 
-def _rows(spark: SparkSession, first: int, count: int) -> Any:
-    part = F.element_at(
-        F.array(F.lit("a b/%"), F.lit('"é\\'), F.lit(None).cast("string")), (F.col("id") % 3 + 1).cast("int")
-    )
-    return spark.range(first, first + count, 1, 1).select("id", part.alias("p"))
-
-
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Files in a checkpoint with vectors and tombstones, and later commits that add, mark and remove files."""
-    table = Table(spark, tmp_path_factory.mktemp("whole") / "table")
-    table.write(_rows(spark, 0, 12), by=("p",), **PROPERTIES)
-    table.write(_rows(spark, 12, 12))
-    table.delta.delete("id in (1, 15)")
-    table.delta.delete("p = 'a b/%' and id < 12")
-    DeltaLog.for_path(table.path).checkpoint()
-    table.write(_rows(spark, 60, 6))
-    table.delta.delete("id in (2, 61)")
-    table.delta.delete("p is null and id >= 60")
-    return table
+    return with_history(Table(spark, tmp_path_factory.mktemp("whole") / "table"), partial(rows, spark), **PROPERTIES)
 
 
 @pytest.fixture
@@ -83,17 +67,13 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     lines = WholeRemoval.lines
 
     def noted(self: WholeRemoval) -> Any:
-        base = self.snapshot.base
-        assert base is not None
-        assert not base.loaded  # the columns of the files are not on the driver
+        check_not_loaded(self.snapshot)
         calls.append("lines")
         return lines(self)
 
     monkeypatch.setattr(WholeRemoval, "lines", noted)
-    monkeypatch.setattr(bulk_actions, "_BYTES", 0)
     monkeypatch.setattr(whole_removal, "LINES", 2)
-    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
-    conf.forget()
+    every_log_is_large(monkeypatch)
     return calls
 
 
@@ -175,7 +155,7 @@ def test_what_follows(base: Table, in_pieces: list[str]) -> None:
     table.delta.delete()
     assert table.rows() == []
     version = table.version
-    table.write(_rows(table.spark, 70, 3))
+    table.write(rows(table.spark, 70, 3))
     log = DeltaLog.for_path(table.path)
     older = log.snapshot().tombstones.num_rows
     assert older > gone
@@ -193,7 +173,7 @@ def test_what_follows(base: Table, in_pieces: list[str]) -> None:
 def test_an_idempotent_write_is_done_once(base: Table, in_pieces: list[str]) -> None:
     table = copy_of(base, "once")
     for _ in range(2):
-        table.write(_rows(table.spark, 900, 1), "overwrite", txnAppId="app", txnVersion=3)
+        table.write(rows(table.spark, 900, 1), "overwrite", txnAppId="app", txnVersion=3)
     assert in_pieces == ["lines"]
     assert [row[0] for row in table.rows()] == [900]
 
@@ -245,11 +225,11 @@ def test_a_concurrent_commit(
     before, written = table.version, table.data_files()
     if error is not None:
         with pytest.raises(error):
-            table.write(_rows(table.spark, 900, 3), "overwrite")
+            table.write(rows(table.spark, 900, 3), "overwrite")
         assert table.version == before + 1
         assert table.data_files() == written
         return
-    table.write(_rows(table.spark, 900, 3), "overwrite")
+    table.write(rows(table.spark, 900, 3), "overwrite")
     assert table.version == before + 2
     assert in_pieces == ["lines", "lines"]  # the second attempt writes the same lines again
     conf.forget()
@@ -262,7 +242,7 @@ def test_a_write_serializable_append_between_stays(
     """The append was a blind one, so the removal leaves its file in the table, and in the checkpoint."""
     table = copy_of(base, "stays")
     table.delta.setProperties({"delta.isolationLevel": "WriteSerializable"})
-    _between(monkeypatch, lambda: Table(table.spark, table.root).write(_rows(table.spark, 800, 1)))
+    _between(monkeypatch, lambda: Table(table.spark, table.root).write(rows(table.spark, 800, 1)))
     table.delta.delete()
     conf.forget()
     assert [row[0] for row in table.rows()] == [800]
@@ -280,7 +260,7 @@ def test_nothing_is_left_of_a_failed_write(base: Table, in_pieces: list[str], mo
 
     monkeypatch.setattr(WholeRemoval, "pieces", broken)
     with pytest.raises(StorageError, match="the disk is gone"):
-        table.write(_rows(table.spark, 900, 3), "overwrite")
+        table.write(rows(table.spark, 900, 3), "overwrite")
     assert sorted(path.name for path in table.root.rglob("*")) == names
     assert state(table, set()) == before
 

@@ -1,0 +1,50 @@
+"""Tables for commands that work on all files in pieces, and the settings that make a small log count as a large one."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from support.spark_tables import Table
+from tablelog.core import DeltaLog
+from tablelog.core.log import checkpoint
+from tablelog.core.table.snapshot import Snapshot
+from tablelog.core.txn import bulk_actions
+from tablelog.spark import conf
+
+
+def rows(spark: SparkSession, first: int, count: int) -> Any:
+    """Rows with the ids from `first` on, in partitions `p` with odd names."""
+    part = F.element_at(
+        F.array(F.lit("a b/%"), F.lit('"é\\'), F.lit(None).cast("string")), (F.col("id") % 3 + 1).cast("int")
+    )
+    return spark.range(first, first + count, 1, 1).select("id", part.alias("p"))
+
+
+def with_history(table: Table, some: Any, **properties: str) -> Table:
+    """Files in a checkpoint with vectors and tombstones, and later commits that add, mark and remove files.
+
+    `some(first, count)` gives rows like `rows`.
+    """
+    table.write(some(0, 12), by=("p",), **properties)
+    table.write(some(12, 12))
+    table.delta.delete("id in (1, 15)")
+    table.delta.delete("p = 'a b/%' and id < 12")
+    DeltaLog.for_path(table.path).checkpoint()
+    table.write(some(60, 6))
+    table.delta.delete("id in (2, 61)")
+    table.delta.delete("p is null and id >= 60")
+    return table
+
+
+def every_log_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_actions, "_BYTES", 0)
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
+    conf.forget()
+
+
+def check_not_loaded(snapshot: Snapshot) -> None:
+    """The columns of the files are not on the driver."""
+    assert snapshot.base is not None
+    assert not snapshot.base.loaded
