@@ -7,6 +7,8 @@ from typing import Any
 from .choices import Choices
 
 _DEEPEST = 50
+_MOST_BITS = 13_000
+"""Python writes no integer of more than 4,300 digits."""
 
 
 class Object(list[tuple[str, Any]]):
@@ -61,7 +63,7 @@ def _written(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(_written, value))}]"
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) if abs(value) < 10**4000 else "1" + "0" * 4000
+        return str(value) if value.bit_length() < _MOST_BITS else "1" + "0" * 4000
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -24,9 +24,9 @@ from .checkpoint_file import (
     DamagedCheckpointError,
     ParquetFile,
     ReplacedError,
-    fitted,
     read_listed,
 )
+from .column_types import fitted
 from .memory_limits import DEFAULT_LIMITS, MemoryLimits
 from .replay import Header
 from .segment import Checkpoint, name_of

@@ -8,16 +8,14 @@ from ...errors import CorruptLogError
 from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action
 from ..protocol.codec import parse_line
-from .parquet_footer import Footer, footer_of, most_decoded
-from .parquet_pages import pages_of
-from .row_groups import RowGroup
+from .column_types import fitted
 from .segment import name_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-_BATCH_ROWS = 1 << 16
+    from .open_parquet import OpenParquet
+
 _HEADER_ROWS, _BYTES_OF_HEADER_ROW = 100_000, 4
 """The limit of rows that aren't files: a constant, plus one row for each of these bytes of the file."""
 
@@ -91,43 +89,26 @@ class ParquetFile:
         self._share = share
         self._of = of
         self._data: bytes | IO[bytes] | None = None
-        self._footer: Footer | None = None
+        self._opened: OpenParquet | None = None
         self.add_fields: frozenset[str] = frozenset()
 
-    def open(self) -> "pq.ParquetFile":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from .columns import ADD_TYPES
+    def open(self) -> "OpenParquet":
+        from .open_parquet import OpenParquet
 
         self.fetch()
-        with Damage(self.name, self.blame):
-            # Spark writes the timestamps of stats_parsed as INT96: nanoseconds would overflow for the year 9999.
-            assert self._data is not None
-            if self._footer is None:
-                self._footer = footer_of(self._data)
-            source = pa.BufferReader(self._data) if isinstance(self._data, bytes) else self._data
-            file = pq.ParquetFile(
-                source,
-                metadata=self._footer.metadata,
-                coerce_int96_timestamp_unit="us",
-                page_checksum_verification=True,
-            )
-            schema = file.schema_arrow
-            if "add" in schema.names:
-                self.add_fields = frozenset(field.name for field in schema.field("add").type)
-                # Checked before any column is returned: for later damage the commits can't be used instead.
-                for field in schema.field("add").type:
-                    if field.name in ADD_TYPES and not _fits(field.type, ADD_TYPES[field.name]):
-                        raise CorruptLogError(f"add.{field.name} has the type {field.type}")
-            return file
+        assert self._data is not None
+        if self._opened is None:
+            with Damage(self.name, self.blame):
+                self._opened = OpenParquet(self._data)
+                self.add_fields = frozenset(self._opened.kinds.get("add", ()))
+        return self._opened
 
     def by_row_group(self) -> "Iterator[ParquetFile]":
         """Each row group that is read, as a file of its own over the same bytes."""
-        file = self.open()
-        for index in range(self._share, file.num_row_groups, self._of):
-            one = ParquetFile(self.name, self._load, self.blame, share=index, of=file.num_row_groups)
-            one._data, one._footer = self._data, self._footer
+        count = len(self.open().footer.row_groups)
+        for index in range(self._share, count, self._of):
+            one = ParquetFile(self.name, self._load, self.blame, share=index, of=count)
+            one._data, one._opened, one.add_fields = self._data, self._opened, self.add_fields
             yield one
 
     def fetch(self) -> None:
@@ -146,16 +127,16 @@ class ParquetFile:
     def release(self, keep: int) -> None:
         """Release its bytes if they are more than `keep`."""
         if isinstance(self._data, bytes) and len(self._data) > keep:
-            self._data = self._footer = None
+            self._data = self._opened = None
 
     def actions(self, kinds: Sequence[str]) -> list[Action]:
         """The rows of these kinds as actions; not for kinds with millions of rows."""
         file = self.open()
         actions: list[Action] = []
-        budget = _HEADER_ROWS + self._size // _BYTES_OF_HEADER_ROW
+        budget = _HEADER_ROWS + file.footer.size // _BYTES_OF_HEADER_ROW
         with Damage(self.name, self.blame):
             for kind in kinds:
-                if kind not in file.schema_arrow.names:
+                if kind not in file.kinds:
                     continue
                 batches = []
                 for rows in self._batches(file, kind, [kind]):
@@ -174,9 +155,9 @@ class ParquetFile:
 
         file = self.open()
         with Damage(self.name, self.blame):
-            if kind not in file.schema_arrow.names:
+            if kind not in file.kinds:
                 return
-            present = file.schema_arrow.field(kind).type.get_field_index(name) >= 0
+            present = name in file.kinds[kind]
             for rows in self._batches(file, kind, [f"{kind}.{name if present else _PRESENCE[kind]}"]):
                 yield fitted(rows.flatten()[0], pa.string()) if present else pa.nulls(len(rows), pa.string())
 
@@ -188,9 +169,9 @@ class ParquetFile:
 
         def batches() -> "Iterator[pa.StructArray]":
             with Damage(self.name, self.blame):
-                if kind not in file.schema_arrow.names:
+                if kind not in file.kinds:
                     return
-                yield from self._batches(file, kind, _existing(file, kind, names) or [f"{kind}.{_PRESENCE[kind]}"])
+                yield from self._batches(file, kind, file.existing(kind, names) or [f"{kind}.{_PRESENCE[kind]}"])
 
         return batches()
 
@@ -200,12 +181,11 @@ class ParquetFile:
 
         file = self.open()
         with Damage(self.name, self.blame):
-            schema = file.schema_arrow
-            if kind not in schema.names:
+            if kind not in file.kinds:
                 return pa.table({name: pa.nulls(0) for name in names})
-            fields = {field.name: field.type for field in schema.field(kind).type}
+            fields = file.kinds[kind]
             present = [name for name in names if name in fields]
-            paths = _existing(file, kind, present if leaves is None else leaves)
+            paths = file.existing(kind, present if leaves is None else leaves)
             # If no other column exists, the path is read to get the number of rows.
             batches = list(self._batches(file, kind, paths or [f"{kind}.{_PRESENCE[kind]}"]))
             rows = sum(len(batch) for batch in batches)
@@ -218,21 +198,18 @@ class ParquetFile:
                     columns[name] = pa.chunked_array([batch.flatten()[index] for batch in batches])
             return pa.table(columns)
 
-    def _batches(self, file: "pq.ParquetFile", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
+    def _batches(self, file: "OpenParquet", kind: str, paths: Sequence[str]) -> Iterator["pa.StructArray"]:
         """The struct of `kind` with these columns, in batches; only the rows of this kind."""
-        presence = f"{kind}.{_PRESENCE[kind]}"
-        leaf = next((index for index in range(len(file.schema)) if file.schema.column(index).path == presence), None)
-        own_groups = range(self._share, file.num_row_groups, self._of)
-        assert self._footer is not None
-        groups = [index for index in own_groups if _may_hold(self._footer.row_groups[index], leaf)]
-        expected = sum(self._footer.row_groups[index].num_rows for index in groups)
-        budget = most_decoded(self._size)
-        for batch in file.iter_batches(self._batch_rows(file, groups, paths), row_groups=groups, columns=list(paths)):
+        own = range(self._share, len(file.footer.row_groups), self._of)
+        groups = file.row_groups(f"{kind}.{_PRESENCE[kind]}", own)
+        expected = sum(file.footer.row_groups[index].num_rows for index in groups)
+        budget = file.most_decoded
+        for batch in file.file.iter_batches(file.batch_rows(groups, paths), row_groups=groups, columns=list(paths)):
             batch.validate(full=True)  # also checks that texts are UTF-8
             expected -= len(batch)
             budget -= batch.nbytes
             if budget < 0:
-                raise CorruptLogError(f"it decodes to more than {most_decoded(self._size)} bytes, but has {self._size}")
+                raise CorruptLogError(f"it decodes to more than {file.most_decoded} bytes, but has {file.footer.size}")
             rows = batch.column(0)
             if rows.null_count:
                 rows = rows.drop_null()
@@ -242,89 +219,6 @@ class ParquetFile:
             raise CorruptLogError(
                 f"it has {abs(expected)} rows {'less' if expected > 0 else 'more'} than its footer says"
             )
-
-    @property
-    def _size(self) -> int:
-        assert self._footer is not None
-        return self._footer.size
-
-    def _batch_rows(self, file: "pq.ParquetFile", groups: Sequence[int], paths: Sequence[str]) -> int:
-        """The number of rows to decode at once. CorruptLogError if the pages of these columns decompress to too much.
-
-        Each row may contain the longest text of a dictionary: the longer that can be, the fewer rows at once.
-        """
-        if not isinstance(self._data, bytes):
-            return _BATCH_ROWS
-        assert self._footer is not None
-        max_bytes = most_decoded(self._size)
-        total = longest = 0
-        column_indices = [
-            index
-            for index in range(len(file.schema))
-            if any(f"{file.schema.column(index).path}.".startswith(f"{path}.") for path in paths)
-        ]
-        for group in groups:
-            for index in column_indices:
-                column = self._footer.row_groups[group].columns[index]
-                pages = pages_of(self._data, column.start, column.size)
-                total, longest = total + pages.decompressed, max(longest, pages.dictionary)
-                if total > max_bytes:
-                    raise CorruptLogError(f"it decompresses to more than {max_bytes} bytes, but has {self._size}")
-        return max(1, min(_BATCH_ROWS, max_bytes // max(longest, 1)))
-
-
-def fitted(column: Any, type_: "pa.DataType") -> Any:
-    """A column (or a chunk) cast to the type that checkpoints have for it; CorruptLogError for an incompatible type."""
-    if column.type.equals(type_):
-        return column
-    if not _fits(column.type, type_):
-        raise CorruptLogError(f"a column has the type {column.type}, but must have {type_}")
-    return column.cast(type_)
-
-
-def _fits(actual: "pa.DataType", expected: "pa.DataType") -> bool:
-    import pyarrow as pa
-
-    if pa.types.is_null(actual):
-        return True
-    for is_kind in (pa.types.is_integer, pa.types.is_boolean, _is_text):
-        if is_kind(expected):
-            return bool(is_kind(actual))
-    if pa.types.is_map(expected):
-        return bool(
-            pa.types.is_map(actual)
-            and _fits(actual.key_type, expected.key_type)
-            and _fits(actual.item_type, expected.item_type)
-        )
-    if not pa.types.is_struct(actual):
-        return False
-    # A deletion vector without one of its fields must not be read as no vector: deleted rows would reappear.
-    return all(
-        child.name in _OPTIONAL if index < 0 else _fits(actual.field(index).type, child.type)
-        for child, index in ((child, actual.get_field_index(child.name)) for child in expected)
-    )
-
-
-def _is_text(type_: "pa.DataType") -> bool:
-    import pyarrow as pa
-
-    kinds = pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary
-    return any(kind(type_) for kind in kinds)
-
-
-_OPTIONAL = frozenset({"offset"})
-
-
-def _existing(file: "pq.ParquetFile", kind: str, names: Sequence[str]) -> list[str]:
-    """The given columns of a kind, or dotted paths below them, that exist in the file."""
-    known = [file.schema.column(index).path + "." for index in range(len(file.schema))]
-    return [path for path in (f"{kind}.{name}" for name in names) if any(leaf.startswith(path + ".") for leaf in known)]
-
-
-def _may_hold(group: RowGroup, leaf: int | None) -> bool:
-    """Whether a row group may have rows of a kind, by the null count of a leaf that all of them have."""
-    nulls = None if leaf is None else group.columns[leaf].nulls
-    return nulls is None or nulls < group.num_rows
 
 
 # The exceptions that wrong column types cause in this module and in Arrow.

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from ...errors import CorruptLogError
 from ..protocol.actions import FileKey
 from ..protocol.paths import canonical_column
-from .checkpoint_file import Damage, ParquetFile, fitted
+from .checkpoint_file import Damage, ParquetFile
+from .column_types import fitted
 from .columns import ADD_TYPES, FILE_SCHEMA, REMOVE_SCHEMA, mask_of
 from .replay import covered
 

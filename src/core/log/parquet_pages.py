@@ -9,6 +9,8 @@ from typing import NamedTuple
 from . import thrift
 
 _DICTIONARY_PAGE = 2
+_HEADER = thrift.struct(dict.fromkeys((1, 2, 3), (thrift.I32, thrift.integer)))
+"""The type of the page, its size before it was compressed, and its size in the file."""
 
 
 class Pages(NamedTuple):
@@ -25,7 +27,8 @@ def pages_of(data: bytes, start: int, size: int) -> Pages:
         raise ValueError("a column is beyond the end of the file")
     total = dictionary = 0
     while at < end:
-        (kind, decompressed, compressed), at = _header(data, at)
+        header, at = _HEADER(data, at)
+        kind, decompressed, compressed = header.get(1, -1), header.get(2, -1), header.get(3, -1)
         if kind < 0 or decompressed < 0 or compressed < 0:
             raise ValueError("the header of a page lacks a number")
         total += decompressed
@@ -33,16 +36,3 @@ def pages_of(data: bytes, start: int, size: int) -> Pages:
             dictionary += decompressed
         at += compressed
     return Pages(total, dictionary)
-
-
-def _header(data: bytes, at: int) -> tuple[tuple[int, int, int], int]:
-    numbers = [-1, -1, -1]
-    structure = thrift.fields(data, at)
-    field, kind, at = next(structure)
-    while field:
-        if 1 <= field <= 3 and kind == thrift.I32:
-            numbers[field - 1], at = thrift.integer(data, at)
-        else:
-            at = thrift.skip(data, at, kind)
-        field, kind, at = structure.send(at)
-    return (numbers[0], numbers[1], numbers[2]), at

@@ -24,95 +24,45 @@ class RowGroup(NamedTuple):
     columns: tuple[ColumnChunk, ...]
 
 
-def row_groups(footer: bytes) -> list[RowGroup]:
-    """The row groups of a footer (parquet-format, "parquet.thrift", FileMetaData). ValueError if it is damaged."""
-    groups: list[RowGroup] = []
-    structure = thrift.fields(footer, 0)
-    field, kind, at = next(structure)
-    while field:
-        if field == 4 and kind == thrift.LIST:
-            of, count, at = thrift.list_of(footer, at)
-            if count and of != thrift.STRUCT:
-                raise ValueError("the row groups are no structs")
-            for _ in range(count):
-                group, at = _row_group(footer, at)
-                groups.append(group)
-        else:
-            at = thrift.skip(footer, at, kind)
-        field, kind, at = structure.send(at)
-    return groups
-
-
-def _row_group(footer: bytes, at: int) -> tuple[RowGroup, int]:
-    num_rows = -1
-    columns: list[ColumnChunk] = []
-    structure = thrift.fields(footer, at)
-    field, kind, at = next(structure)
-    while field:
-        if field == 1 and kind == thrift.LIST:
-            of, count, at = thrift.list_of(footer, at)
-            if count and of != thrift.STRUCT:
-                raise ValueError("the columns of a row group are no structs")
-            for _ in range(count):
-                column, at = _column_chunk(footer, at)
-                columns.append(column)
-        elif field == 3 and kind == thrift.I64:
-            num_rows, at = thrift.integer(footer, at)
-        else:
-            at = thrift.skip(footer, at, kind)
-        field, kind, at = structure.send(at)
-    if num_rows < 0:
-        raise ValueError("a row group lacks its number of rows")
-    return RowGroup(num_rows, tuple(columns)), at
+_COLUMN_METADATA = thrift.struct(
+    {
+        7: (thrift.I64, thrift.integer),  # total_compressed_size
+        9: (thrift.I64, thrift.integer),  # data_page_offset
+        11: (thrift.I64, thrift.integer),  # dictionary_page_offset
+        12: (thrift.STRUCT, thrift.struct({3: (thrift.I64, thrift.integer)})),  # statistics: null_count
+    }
+)
+_COLUMN_CHUNK = thrift.struct({3: (thrift.STRUCT, _COLUMN_METADATA)})
 
 
 def _column_chunk(footer: bytes, at: int) -> tuple[ColumnChunk, int]:
-    found: ColumnChunk | None = None
-    structure = thrift.fields(footer, at)
-    field, kind, at = next(structure)
-    while field:
-        if field == 3 and kind == thrift.STRUCT:
-            found, at = _column_metadata(footer, at)
-        else:
-            at = thrift.skip(footer, at, kind)
-        field, kind, at = structure.send(at)
-    if found is None:
+    found, at = _COLUMN_CHUNK(footer, at)
+    if 3 not in found:
         raise ValueError("a column lacks its metadata")
-    return found, at
-
-
-def _column_metadata(footer: bytes, at: int) -> tuple[ColumnChunk, int]:
-    size = start = -1
-    dictionary, nulls = 0, None
-    structure = thrift.fields(footer, at)
-    field, kind, at = next(structure)
-    while field:
-        if field in (7, 9, 11) and kind == thrift.I64:
-            number, at = thrift.integer(footer, at)
-            if field == 7:
-                size = number
-            elif field == 9:
-                start = number
-            else:
-                dictionary = number
-        elif field == 12 and kind == thrift.STRUCT:
-            nulls, at = _null_count(footer, at)
-        else:
-            at = thrift.skip(footer, at, kind)
-        field, kind, at = structure.send(at)
+    metadata = found[3]
+    size, start, dictionary = metadata.get(7, -1), metadata.get(9, -1), metadata.get(11, 0)
     if size < 0 or start < 0:
         raise ValueError("the metadata of a column lacks a number")
+    nulls = metadata[12].get(3) if 12 in metadata else None
     return ColumnChunk(dictionary if 0 < dictionary < start else start, size, nulls), at
 
 
-def _null_count(footer: bytes, at: int) -> tuple[int | None, int]:
-    nulls = None
-    structure = thrift.fields(footer, at)
-    field, kind, at = next(structure)
-    while field:
-        if field == 3 and kind == thrift.I64:
-            nulls, at = thrift.integer(footer, at)
-        else:
-            at = thrift.skip(footer, at, kind)
-        field, kind, at = structure.send(at)
-    return nulls, at
+_ROW_GROUP = thrift.struct(
+    {1: (thrift.LIST, thrift.list_of(thrift.STRUCT, _column_chunk)), 3: (thrift.I64, thrift.integer)}
+)
+
+
+def _row_group(footer: bytes, at: int) -> tuple[RowGroup, int]:
+    found, at = _ROW_GROUP(footer, at)
+    if found.get(3, -1) < 0:
+        raise ValueError("a row group lacks its number of rows")
+    return RowGroup(found[3], tuple(found.get(1, ()))), at
+
+
+_FILE_METADATA = thrift.struct({4: (thrift.LIST, thrift.list_of(thrift.STRUCT, _row_group))})
+
+
+def row_groups(footer: bytes) -> list[RowGroup]:
+    """The row groups of a footer (parquet-format, "parquet.thrift", FileMetaData). ValueError if it is damaged."""
+    found, _ = _FILE_METADATA(footer, 0)
+    return found.get(4, [])

@@ -55,6 +55,7 @@ def _plain_parquet(data: bytes) -> bytes:
     return sink.getvalue()
 
 
+@cache
 def _places() -> list[tuple[str, str]]:
     return [
         (kind, name) for kind in KINDS for name in sorted(_alone(kind)) if "checkpoint" in name or "_sidecars" in name

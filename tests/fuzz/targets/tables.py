@@ -1,6 +1,7 @@
 """Whole logs in memory: one of their JSON files is replaced, or all of their commits are."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -42,28 +43,36 @@ def use(snapshot: Snapshot) -> None:
 
 
 def log(data: bytes) -> None:
-    """One JSON file of a log is replaced: all that can be asked gives an answer or a typed error."""
-    files, name = _chosen(data)
-    handle = opened({**files, name: data[1:]})
-    snapshot = handle.snapshot()
-    use(snapshot)
-    allowed(handle.health)
-    allowed(lambda: handle.history(3))
+    """One JSON file of a log is replaced: what is asked gives an answer or a typed error.
 
-
-def _chosen(data: bytes) -> tuple[dict[str, bytes], str]:
+    The first byte says which file, and whether the state, the health or the history is asked for.
+    """
     places = _places()
-    kind, name = places[(data[0] if data else 0) % len(places)]
-    return examples.table(kind), name
+    question, place = divmod(data[0] if data else 0, len(places))
+    kind, name = places[place]
+    handle = opened({**examples.table(kind), name: data[1:]})
+    snapshot = handle.snapshot()
+    if question % 3 == 0:
+        use(snapshot)
+    elif question % 3 == 1:
+        allowed(handle.health)
+    else:
+        allowed(lambda: handle.history(3))
 
 
+@cache
 def _places() -> list[tuple[str, str]]:
     """Each JSON file of each log."""
     return [(kind, name) for kind in KINDS for name in sorted(examples.table(kind)) if not name.endswith(".parquet")]
 
 
 def _log_seeds() -> list[bytes]:
-    return [bytes([at]) + examples.table(kind)[name].rstrip(b"\n") for at, (kind, name) in enumerate(_places())]
+    places = _places()
+    return [
+        bytes([question * len(places) + at]) + examples.table(kind)[name].rstrip(b"\n")
+        for at, (kind, name) in enumerate(places)
+        for question in range(3)
+    ]
 
 
 def table(data: bytes) -> None:

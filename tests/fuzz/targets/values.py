@@ -10,7 +10,6 @@ from fuzz.target import Target, allowed
 from tablelog.core.protocol.partition_values import serialise_value, typed, typed_value
 from tablelog.core.protocol.schema import PrimitiveType, arrow_type, leaves, parse_schema
 from tablelog.core.skipping import stats
-from tablelog.core.skipping.predicates import Compare
 from tablelog.errors import CorruptLogError
 
 from . import examples
@@ -73,31 +72,29 @@ _COMPARED = [
     ("numRecords",),
     *((kind, name) for kind in ("minValues", "maxValues", "nullCount") for name in ("id", "s")),
 ]
-_FILTERS = [
-    Compare(">", ("id",), pa.scalar(4)),
-    Compare("<=", ("s",), pa.scalar("m")),
-    Compare("=", ("st", "a"), pa.scalar(4, pa.int32())),
-]
+_ALONE = [("id",), ("s",), ("st", "a")]
+"""Columns that are also read without the others."""
 
 
 def statistics(data: bytes) -> None:
     """Each line is the statistics of a file: unknown, or what the JSON says, whatever the other lines are."""
     texts = [_text(line) for line in data.split(b"\n")][:20]
     parsed = _compared(texts)
-    for text, value in zip(texts, parsed, strict=True):
-        alone = _compared([text])[0]
+    one = len(data) % len(texts)
+    alone = _compared([texts[one]])[0]
+    for number, (text, value) in enumerate(zip(texts, parsed, strict=True)):
         plain = _plain(text)
         for at in _COMPARED:
             known = value[at]
-            assert known is None or alone[at] is None or known == alone[at], (at, known, alone)
+            if number == one:
+                assert known is None or alone[at] is None or known == alone[at], (at, known, alone)
             if known is not None:
                 assert plain is not None, (at, known)
                 assert _says(_at(plain, at), known), (at, known)
     files = pa.table({"stats": pa.array(texts)})
     read = stats.read(files, [column for column, _ in LEAVES], SCHEMA)
     assert len(read.num_records) == len(texts)
-    for condition in _FILTERS:
-        allowed(lambda condition=condition: stats.read(files, [condition.column], SCHEMA))  # type: ignore[misc]
+    allowed(lambda: stats.read(files, [_ALONE[one % len(_ALONE)]], SCHEMA))
 
 
 def _compared(texts: list[str]) -> list[dict[tuple[str, ...], Any]]:
