@@ -14,6 +14,7 @@ import pytest
 
 from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
 from tablelog.core import DeltaLog, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
+from tablelog.core.log.open_parquet import OpenParquet
 from tablelog.core.log_maintenance import checkpoint_writer, spark_hash
 from tablelog.core.log_maintenance.checkpoint_writer import Kind, kind_of
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
@@ -71,6 +72,36 @@ def checkpoints(builder: LogBuilder) -> list[str]:
 
 
 # --- in parts ---------------------------------------------------------------------------------------------------------
+
+
+def test_small_pieces_of_an_old_checkpoint_are_divided_among_the_parts_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each division takes a time for each part: one for each small piece would be quadratic in the table's files."""
+    builder = table(files=400)
+    builder.log().checkpoint()
+    monkeypatch.setattr(OpenParquet, "batch_rows", lambda self, groups, paths: 7)
+    divided: list[int] = []
+    parts = spark_hash.parts
+
+    def counted(hashes: pa.Array, count: int) -> pa.Array:
+        divided.append(len(hashes))
+        return parts(hashes, count)
+
+    monkeypatch.setattr(spark_hash, "parts", counted)
+    builder.commit(add("day=2024-01-01/last.parquet", partition_values={"day": "2024-01-01"}))
+    builder.log(conf={CHECKPOINT_PART_SIZE.key: "100"}).checkpoint()
+    assert divided == [1, 400]  # the tombstone, and the files
+    divided.clear()
+    monkeypatch.setattr(checkpoint_writer.rows, "PIECE_ROWS", 100)
+    builder.commit(add("day=2024-01-01/later.parquet", partition_values={"day": "2024-01-01"}))
+    builder.log(conf={CHECKPOINT_PART_SIZE.key: "100"}).checkpoint()
+    assert sum(divided) == 402
+    assert max(divided) < 100 + 7
+    monkeypatch.setattr(checkpoint_writer, "_JOINED_BYTES", 1)
+    builder.commit(add("day=2024-01-01/latest.parquet", partition_values={"day": "2024-01-01"}))
+    builder.log(conf={CHECKPOINT_PART_SIZE.key: "100"}).checkpoint()
+    assert max(divided[-50:]) <= 7
 
 
 @pytest.mark.parametrize("features", [None, {"deletionVectors"}])
