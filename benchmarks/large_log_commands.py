@@ -63,6 +63,38 @@ def _read_changes(delta: "DeltaTable", spark: SparkSession, table: str) -> None:
     assert counts["delete"] >= 1, counts
 
 
+def _removed_by_another(table: str) -> None:
+    """A commit that removes all files and adds one, without a checkpoint: its writer ended between them."""
+    from tablelog.core import AddFile, CommitInfo, DeltaLog
+    from tablelog.core.protocol.codec import serialise
+    from tablelog.core.txn.whole_removal import whole_removal
+
+    snapshot = DeltaLog.for_path(table).snapshot()
+    removal = whole_removal(snapshot, snapshot.metadata, time.time_ns() // 1_000_000)
+    assert removal is not None
+    add = AddFile("day=2024-01-08/new.parquet", {"day": "2024-01-08"}, 1, 1, True)
+    with Path(table, "_delta_log", f"{snapshot.version + 1:020}.json").open("xb") as file:
+        file.write(serialise([CommitInfo(timestamp=0, operation="WRITE"), add]))
+        file.writelines(removal.lines())
+
+
+def _query(spark: SparkSession, table: str) -> None:
+    from tablelog.engine.read.explain import describe
+
+    found = describe(spark.read.format("delta").load(table).where("day = '2024-01-08'"))
+    assert ", 1 of " in found, found
+
+
+def _late_append(table: str) -> None:
+    """An append by a transaction that began before the newest commit."""
+    from tablelog.core import AddFile, DeltaLog, Operation
+    from tablelog.core.txn.transaction import Transaction
+
+    log = DeltaLog.for_path(table)
+    begun = Transaction(log, log.snapshot(log.reader.list(0).newest - 1))  # type: ignore[operator]
+    begun.commit([AddFile("day=2024-01-09/new.parquet", {"day": "2024-01-09"}, 1, 1, True)], Operation("WRITE"))
+
+
 def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
     from tablelog.spark import DeltaTable
 
@@ -85,6 +117,11 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "DELETE of all": delta.delete,
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
         "append": lambda: _write(spark, table, REAL_DAY, "append"),
+        "a commit without a checkpoint": lambda: _removed_by_another(table),
+        "opening": lambda: DeltaTable.forPath(spark, table).toDF(),
+        "query": lambda: _query(spark, table),
+        "late append": lambda: _late_append(table),
+        "opening again": lambda: DeltaTable.forPath(spark, table).toDF(),
         "clone": lambda: delta.clone(f"{table}-clone", isShallow=True),
     }
 
@@ -106,6 +143,8 @@ DISTRIBUTED = (
 """In this order: each command changes the table."""
 WHOLE = ("overwrite", "append", "VACUUM")
 """The commit of the first one has an action for each file of the table."""
+KILLED = ("a commit without a checkpoint", "opening", "query", "late append", "opening again", "query")
+"""The writer of a commit that removes all files ended before its checkpoint."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
 
@@ -162,14 +201,14 @@ def run(table: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     commands = _commands(spark, table)
     for name in names:
         log = conf.delta_log(table, conf.session_conf(spark, table))
-        version = log.snapshot().version
+        version = log.reader.list(0).newest or 0
         start, cpu, of_tasks = time.perf_counter(), time.process_time(), _cpu(_below(jvm))
         commands[name]()
         seconds, cpu, of_tasks = time.perf_counter() - start, time.process_time() - cpu, _cpu(_below(jvm)) - of_tasks
-        base = log.snapshot().base
+        base = log.snapshot().base if name not in KILLED else None
         written = [
             path.stat().st_size
-            for number in range(version + 1, log.snapshot().version + 1)
+            for number in range(version + 1, (log.reader.list(0).newest or 0) + 1)
             if (path := Path(table, "_delta_log", f"{number:020}.json")).exists()
         ]
         yield {
@@ -186,7 +225,7 @@ def run(table: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    groups = {"": DISTRIBUTED, "whole": WHOLE, "clone": CLONE}
+    groups = {"": DISTRIBUTED, "whole": WHOLE, "clone": CLONE, "killed": KILLED}
     names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
     for taken in run(sys.argv[1], names):
         print(json.dumps(taken), flush=True)

@@ -26,6 +26,7 @@ from .table.snapshot_loader import SnapshotLoader
 from .table.version_times import in_commit_from
 
 if TYPE_CHECKING:
+    from .log.checkpoint import CheckpointState
     from .log.last_checkpoint import LastCheckpoint
     from .log_maintenance.checkpoint_writer import SidecarWriter
     from .log_maintenance.health import LogHealth
@@ -40,6 +41,13 @@ _READ_AFTER_COMMITS = (
     declarations.COMPACTED_LOG_WRITES,
 )
 """These are read after a commit, which can't fail then: the constructor of the handle checks their values."""
+
+
+def _sorted_commits(*arguments: Any) -> "CheckpointState":
+    # This module imports all of Arrow, so it is imported only for a large commit.
+    from .log_maintenance.sorted_commits import sorted_commits
+
+    return sorted_commits(*arguments)
 
 
 class DeltaLog:
@@ -68,7 +76,7 @@ class DeltaLog:
         self.reader = LogReader(table, self.log_path, store, self.clock)
         for setting in _READ_AFTER_COMMITS:
             setting.of(self.conf)
-        self._loader = SnapshotLoader(table, self.log_path, store, self.reader, self.conf, limits)
+        self._loader = SnapshotLoader(table, self.log_path, store, self.reader, self.conf, limits, _sorted_commits)
         self._newest = NewestSnapshot(self._loader, self.clock)
         self._cleaned_until: int | None = None
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from ..core.deltalog import DeltaLog
-from ..core.log.large_commits import LARGE_COMMIT
+from ..core.log.large_commits import is_large
 from ..core.log.replay import in_commit_timestamp
 from ..core.log.segment import Listing
 from ..core.protocol.actions import Action, RemoveFile
@@ -98,7 +98,7 @@ def _commits(log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int) -> 
         version in listing.commits
         and len(statuses) < most
         and size < _COMMIT_BYTES
-        and listing.commits[version].size <= LARGE_COMMIT
+        and not is_large(listing.commits[version])
     ):
         statuses.append((version, listing.commits[version]))
         size, version = size + listing.commits[version].size, version - 1

@@ -328,8 +328,7 @@ def test_the_log_of_a_large_commit_is_read_in_batches(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """VACUUM, the history and the search for a commit don't read the whole commit."""
-    from tablelog.core.log import large_commits, reader
-    from tablelog.core.table import history
+    from tablelog.core.log import large_commits
     from tablelog.core.table_maintenance import unneeded_files
 
     table = copy_of(base, "batches")
@@ -338,8 +337,7 @@ def test_the_log_of_a_large_commit_is_read_in_batches(
         one.delta.delete()
     version = table.version
     path = f"{version:020}.json"
-    for module in (reader, history, unneeded_files):
-        monkeypatch.setattr(module, "LARGE_COMMIT", 0)
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
     monkeypatch.setattr(large_commits, "_BATCH_BYTES", 1)
     with monkeypatch.context() as patched:
         read = LocalLogStore.read

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from report.messy_table import MIB, messy, schema, stats
 from support.log_builder import LogBuilder, add, remove
+from tablelog.core.log import large_commits
 from tablelog.core.log.columns import DELETION_VECTOR, FILE_SCHEMA
 from tablelog.core.protocol.actions import CommitInfo, Protocol
-from tablelog.report import gather, report
+from tablelog.report import report
 from tablelog.report.facts import Point
 from tablelog.report.growth import changes, named_columns, points
 from tablelog.report.layout import partitions, vector_facts
@@ -105,9 +106,9 @@ def test_the_history_begins_after_a_large_commit(monkeypatch: pytest.MonkeyPatch
     log = messy()
     sizes = {status.path[-25:]: status.size for status in log.log().reader.list(0).commits.values()}
     largest = max(sizes, key=sizes.__getitem__)
-    monkeypatch.setattr(gather, "LARGE_COMMIT", sizes[largest] - 1)
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", sizes[largest] - 1)
     assert [point.version for point in facts(log).growth] == list(range(int(largest[:20]) + 1, 43))
-    monkeypatch.setattr(gather, "LARGE_COMMIT", 0)
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
     of = report(log.log())
     assert not of.facts.commits
     assert of.to_html()

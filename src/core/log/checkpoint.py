@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import FileStatus, LogStore
@@ -81,8 +81,14 @@ class CheckpointState:
         checkpoint: Checkpoint,
         recover: Callable[[tuple[str, ...]], LiveFiles],
         limits: MemoryLimits = DEFAULT_LIMITS,
+        *,
+        in_log: bool = True,
     ) -> None:
-        """`recover` reads the same version without the files that it gets as argument, if damage is detected later."""
+        """`recover` reads the same version without the files that it gets as argument, if damage is detected later.
+
+        `in_log`: its files are in the log; else they are temporary files of this process.
+        """
+        self.in_log = in_log
         self.version = checkpoint.version
         self.names = checkpoint.names
         self.lost = False
@@ -171,21 +177,22 @@ class CheckpointState:
 
     def _sidecar(self, path: str, size: int) -> ParquetFile:
         name = path.rpartition("/")[2]
-        sidecar = f"the sidecar {name} of the checkpoint {self.names[0]}"
+        store, names = self._store, self.names  # a reference to `self` would be a cycle, which keeps temporary files
+        sidecar = f"the sidecar {name} of the checkpoint {names[0]}"
 
         def load() -> bytes:
             try:
-                data = self._store.read_at_most(path, size)
+                data = store.read_at_most(path, size)
             except FileNotFoundError:
-                raise DamagedCheckpointError(f"{sidecar} is missing", self.names, path=name) from None
+                raise DamagedCheckpointError(f"{sidecar} is missing", names, path=name) from None
             except CorruptLogError as error:
-                raise DamagedCheckpointError(f"{sidecar}: {error}", self.names, path=name) from error
+                raise DamagedCheckpointError(f"{sidecar}: {error}", names, path=name) from error
             if len(data) != size:
                 message = f"{sidecar} has {len(data)} bytes, and {size} by the checkpoint"
-                raise DamagedCheckpointError(message, self.names, path=name)
+                raise DamagedCheckpointError(message, names, path=name)
             return data
 
-        return ParquetFile(name, load, self.names)
+        return ParquetFile(name, load, names)
 
     def _removed_meanwhile(self, reason: str) -> VersionNotFoundError:
         self.lost = True
@@ -273,6 +280,10 @@ class CheckpointState:
         if inline:
             piece = pa.table({name: column.slice(offset) for name, column in core.items()})
             yield piece.append_column("stats", column_of(inline, "stats", ADD_TYPES["stats"]))
+
+    def open_file(self, path: str) -> BinaryIO:
+        """One of `files`, open for reading."""
+        return self._store.open_file(path)
 
     @property
     def is_large(self) -> bool:
@@ -450,8 +461,9 @@ class CheckpointState:
 
 def checkpoint_alone(store: LogStore, log_path: str, table: str, checkpoint: Checkpoint) -> CheckpointState:
     """The state in a checkpoint, without other files: damage that is found later is an error too."""
-
-    def nothing_else(names: tuple[str, ...]) -> LiveFiles:
-        raise MissingCommitError(f"only {names[0]} of {table} is read")
-
     return CheckpointState(store, log_path, table, checkpoint, nothing_else)
+
+
+def nothing_else(names: tuple[str, ...]) -> LiveFiles:
+    """For `CheckpointState`: there are no other files of the version."""
+    raise MissingCommitError(f"only {names[0]} is read")

@@ -3,7 +3,7 @@
 Each piece is compared separately with the later commits, by the same rules as in replay.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from ..protocol.paths import canonical_column
 from .checkpoint_file import Damage, ParquetFile
 from .column_types import fitted
 from .columns import ADD_TYPES, FILE_SCHEMA, REMOVE_SCHEMA, mask_of
-from .replay import covered
+from .replay import covered, path_set
 
 if TYPE_CHECKING:
     from ..protocol.schema import Column
@@ -126,12 +126,14 @@ def _taken(file: ParquetFile, name: str, rows: pa.Array) -> list[pa.Array]:
     return chunks
 
 
-def left(piece: pa.Table, table: str, superseded: Collection[FileKey]) -> pa.Table:
-    """The rows of a piece that no later action supersedes; `table` is the table's root."""
-    superseded_rows = covered(canonical_column(piece.column("path"), table), piece.column("deletionVector"), superseded)
-    if not superseded_rows:
-        return piece
-    keep = bytearray(b"\x01") * piece.num_rows
-    for row in superseded_rows:
-        keep[row] = 0
-    return piece.filter(mask_of(keep))
+def left(pieces: Iterable[pa.Table], table: str, superseded: Collection[FileKey]) -> Iterator[pa.Table]:
+    """The rows of each piece that no later action supersedes; `table` is the table's root."""
+    paths = path_set(superseded)  # once: for each piece it would take longer than the piece
+    for piece in pieces:
+        rows = covered(canonical_column(piece.column("path"), table), piece.column("deletionVector"), superseded, paths)
+        if rows:
+            keep = bytearray(b"\x01") * piece.num_rows
+            for row in rows:
+                keep[row] = 0
+            piece = piece.filter(mask_of(keep))
+        yield piece

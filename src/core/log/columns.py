@@ -142,6 +142,17 @@ def deletion_vector_of(value: Mapping[str, Any] | None) -> DeletionVectorDescrip
     )
 
 
+_ID_FIELDS = ("storageType", "pathOrInlineDv", "offset")
+
+
+def vector_ids(vectors: pa.StructArray) -> pa.Array:
+    """`replay.vector_id` of each deletion vector struct."""
+    storage, where, offset = (vectors.flatten()[vectors.type.get_field_index(n)] for n in _ID_FIELDS)
+    base = pc.binary_join_element_wise(storage, where, "")
+    with_offset = pc.binary_join_element_wise(base, offset.cast(pa.string()), "@")
+    return pc.if_else(offset.is_valid(), with_offset, base)
+
+
 def _mapping(value: Any) -> dict[str, Any] | None:
     return None if value is None else dict(value)
 

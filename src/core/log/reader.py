@@ -12,9 +12,8 @@ from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.codec import parse_commit
 from ..protocol.paths import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, listing_name
-from . import checksum, last_checkpoint
+from . import checksum, large_commits, last_checkpoint
 from .checkpoint_file import DamagedCheckpointError, ReplacedError
-from .large_commits import LARGE_COMMIT, batches
 from .replay import unreconciled
 from .segment import Listing, LogEntry, name_of, parse_listing
 
@@ -128,20 +127,35 @@ class LogReader:
 
         Raises the errors of `parsed`.
         """
-        if status.size <= LARGE_COMMIT:
+        if not large_commits.is_large(status):
             data = self.read(status)
             if data is not None:
                 yield self.parsed(version, data)
             return
         with suppress(FileNotFoundError):
-            yield from self._batches(version, status.path)
+            for batch in self.lines(version, status.path):
+                yield [action for _, action in batch]
 
-    def _batches(self, version: int, path: str) -> Iterator[Sequence[Action]]:
+    def lines(self, version: int, path: str) -> Iterator[Sequence[tuple[bytes, Action]]]:
+        """The lines of a commit and their actions, in order; only a part of them is in memory.
+
+        Raises FileNotFoundError, and the errors of `parsed`.
+        """
         with self._store.open_file(path) as file:
             try:
-                yield from batches(file)
+                for batch in large_commits.batches(file):
+                    if self._store.endangered_by:
+                        self._warn_of_writer(version, [action for _, action in batch])
+                    yield batch
             except CorruptLogError as error:
                 raise self._corrupt(version, error) from error
+
+    def listed_lines(self, entry: LogEntry) -> Iterator[Sequence[tuple[bytes, Action]]]:
+        """`lines` of a listed commit. Raises ReplacedError if it was removed since it was listed."""
+        try:
+            yield from self.lines(entry.version, entry.status.path)
+        except FileNotFoundError:
+            raise ReplacedError(f"{name_of(entry.status)} no longer exists") from None
 
     def commit_info(self, version: int) -> CommitInfo | None:
         """The commitInfo of a commit, which isn't read beyond it: mostly the first line. None: there is none.
@@ -149,8 +163,8 @@ class LogReader:
         Raises VersionNotFoundError when the commit doesn't exist.
         """
         try:
-            actions = chain.from_iterable(self._batches(version, f"{self._log_path}/{commit_name(version)}"))
-            return next((action for action in actions if isinstance(action, CommitInfo)), None)
+            lines = chain.from_iterable(self.lines(version, f"{self._log_path}/{commit_name(version)}"))
+            return next((action for _, action in lines if isinstance(action, CommitInfo)), None)
         except FileNotFoundError:
             raise self._missing_version(version) from None
 

@@ -294,21 +294,28 @@ def in_commit_timestamp(actions: Iterable[Action]) -> int | None:
     return None
 
 
-def covered(paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Collection[FileKey]) -> list[int]:
+def path_set(keys: Collection[FileKey]) -> "pa.Array":
+    """The paths of these keys, for `covered`."""
+    import pyarrow as pa
+
+    # A builder: pa.array would import pandas where it is installed, which takes half a second.
+    builder = pa.lib.StringBuilder()
+    builder.append_values(sorted({path for path, _ in keys}))
+    return builder.finish()
+
+
+def covered(
+    paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Collection[FileKey], path_set: "pa.Array"
+) -> list[int]:
     """The indices of the rows of a base that an overlay supersedes, ascending.
 
-    `paths` are canonical paths; `vectors` are the deletion vector structs of the same rows.
+    `paths` are canonical paths, `vectors` the deletion vector structs of the same rows, `path_set` is of `keys`.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     if not keys or len(paths) == 0:
         return []
-    # A builder: pa.array would import pandas where it is installed, which takes half a second.
-    builder = pa.lib.StringBuilder()
-    builder.append_values(sorted({path for path, _ in keys}))
-    superseded_paths = builder.finish().cast(paths.type)
-    rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=superseded_paths)).to_pylist()
+    rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=path_set.cast(paths.type))).to_pylist()
     if not rows:
         return []
     candidates = zip(rows, paths.take(rows).to_pylist(), vectors.take(rows).to_pylist(), strict=True)

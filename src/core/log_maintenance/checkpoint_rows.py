@@ -19,6 +19,7 @@ from ..table.snapshot import Snapshot
 
 PIECE_ROWS = 1 << 16
 """The number of rows of files that are converted at a time."""
+_JOINED_BYTES = 64 << 20
 
 _NAMES: Mapping[type, str] = {
     ProtocolAction: "protocol",
@@ -173,6 +174,38 @@ def _rearranged(arrays: list[pa.Array], type_: pa.DataType) -> pa.StructArray:
     index = type_.get_field_index("dataChange")
     arrays[index] = pa.repeat(pa.scalar(False), len(arrays[index]))
     return pa.StructArray.from_arrays(arrays, fields=list(type_))
+
+
+# --- dividing rows among parts ----------------------------------------------------------------------------------------
+
+
+def joined(columns: Iterable[tuple[str, pa.Array]]) -> Iterator[tuple[str, pa.Array]]:
+    """Rows of files, with consecutive pieces of a kind joined up to `PIECE_ROWS` rows or `_JOINED_BYTES`.
+
+    An old checkpoint may give pieces of some thousand rows, and each piece is divided among all parts: with small
+    pieces, the time would grow with the square of the files.
+    """
+    waiting: list[pa.Array] = []
+    waits_for, num_rows, num_bytes = "", 0, 0
+    for kind, column in columns:
+        if waiting and (kind != waits_for or num_rows >= PIECE_ROWS or num_bytes >= _JOINED_BYTES):
+            yield waits_for, pa.concat_arrays(waiting)
+            waiting, num_rows, num_bytes = [], 0, 0
+        waits_for = kind
+        waiting.append(column)
+        num_rows, num_bytes = num_rows + len(column), num_bytes + column.nbytes
+    if waiting:
+        yield waits_for, pa.concat_arrays(waiting)
+
+
+def by_part(chosen: pa.Array) -> Iterator[tuple[int, pa.Array]]:
+    """The indices of the rows of each part that has some, where `chosen` are the parts of the rows."""
+    order = pc.array_sort_indices(chosen)  # rows of a part stay in their order
+    runs = pc.run_end_encode(chosen.take(order))
+    start = 0
+    for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield number, order.slice(start, end - start)
+        start = end
 
 
 # --- the columns that follow the table's schema -----------------------------------------------------------------------

@@ -8,7 +8,7 @@ sidecar is in memory as a whole.
 import logging
 import tempfile
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from ...logstore.base import LogStore
 from ...settings.declarations import CHECKPOINT_PART_SIZE, CHECKPOINT_V2_FORMAT
 from ..log import last_checkpoint
 from ..log.checkpoint_file import DamagedCheckpointError
+from ..log.columns import vector_ids
 from ..log.last_checkpoint import LastCheckpoint
 from ..protocol.actions import CheckpointMetadata, Sidecar
 from ..protocol.codec import serialise
@@ -40,7 +41,6 @@ _log = logging.getLogger(__name__)
 
 _WAITING_ROWS = 4 * rows.PIECE_ROWS
 _LEAST_ROWS = 1 << 14
-_JOINED_BYTES = 64 << 20
 _SPOOLED_BYTES = 8 << 20
 """The number of bytes read at a time from a part in a temporary file."""
 _MOST_AS_JSON = 10_000
@@ -257,8 +257,8 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
             stack.callback(files[-1].close)  # always runs before the temporary file is closed
         for kind, column in rows.structs(contents.header):
             files[spark_hash.SEED % count].put(kind, column)  # these rows have no path
-        for kind, column in _joined(contents.files()):
-            for number, indices in _by_part(spark_hash.parts(_hashes(column, with_vectors), count)):
+        for kind, column in rows.joined(contents.files()):
+            for number, indices in rows.by_part(spark_hash.parts(_hashes(column, with_vectors), count)):
                 files[number].put(kind, column.take(indices))
         sizes: list[int] = []
         for number, (file, spool) in enumerate(zip(files, spools, strict=True)):
@@ -266,35 +266,6 @@ def _write_parts(store: LogStore, log_path: str, contents: _Contents, count: int
             size = _put(store, log_path, part_name(version, number + 1, count), partial(_spooled, spool))
             sizes += [] if isinstance(size, _Held) else [size]
     return contents.hint(contents.num_rows, sum(sizes) if len(sizes) == count else None, count)
-
-
-def _joined(columns: Iterable[tuple[str, pa.Array]]) -> Iterator[tuple[str, pa.Array]]:
-    """Rows of files, with consecutive pieces of a kind joined up to `PIECE_ROWS` rows or `_JOINED_BYTES`.
-
-    An old checkpoint may give pieces of some thousand rows, and each piece is divided among all parts: with small
-    pieces, the time would grow with the square of the files.
-    """
-    waiting: list[pa.Array] = []
-    waits_for, num_rows, num_bytes = "", 0, 0
-    for kind, column in columns:
-        if waiting and (kind != waits_for or num_rows >= rows.PIECE_ROWS or num_bytes >= _JOINED_BYTES):
-            yield waits_for, pa.concat_arrays(waiting)
-            waiting, num_rows, num_bytes = [], 0, 0
-        waits_for = kind
-        waiting.append(column)
-        num_rows, num_bytes = num_rows + len(column), num_bytes + column.nbytes
-    if waiting:
-        yield waits_for, pa.concat_arrays(waiting)
-
-
-def _by_part(chosen: pa.Array) -> Iterator[tuple[int, pa.Array]]:
-    """The indices of the rows of each part that has some, where `chosen` are the parts of the rows."""
-    order = pc.array_sort_indices(chosen)  # rows of a part stay in their order
-    runs = pc.run_end_encode(chosen.take(order))
-    start = 0
-    for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield number, order.slice(start, end - start)
-        start = end
 
 
 def _spooled(spool: IO[bytes]) -> Generator[bytes]:
@@ -337,17 +308,7 @@ def _hashes(files: pa.StructArray, with_vectors: bool) -> pa.Array:
     hashes = spark_hash.hashed(files.field("path"))
     if not with_vectors:
         return hashes
-    return spark_hash.hashed(_vector_ids(files.field("deletionVector")), hashes)
-
-
-_ID_FIELDS = ("storageType", "pathOrInlineDv", "offset")
-
-
-def _vector_ids(vectors: pa.StructArray) -> pa.Array:
-    storage, where, offset = (vectors.flatten()[vectors.type.get_field_index(n)] for n in _ID_FIELDS)
-    base = pc.binary_join_element_wise(storage, where, "")
-    with_offset = pc.binary_join_element_wise(base, offset.cast(pa.string()), "@")
-    return pc.if_else(offset.is_valid(), with_offset, base)
+    return spark_hash.hashed(vector_ids(files.field("deletionVector")), hashes)
 
 
 def _held(store: LogStore, path: str) -> _Held | None:

@@ -11,18 +11,20 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus, LogStore
-from ..log import checksum
-from ..log.checkpoint import checkpoint_alone
+from ..log import checksum, large_commits
+from ..log.checkpoint import checkpoint_alone, nothing_else
 from ..log.checkpoint_file import ReplacedError
+from ..log.memory_limits import DEFAULT_LIMITS
 from ..log.reader import LogReader
 from ..log.replay import CommitOverlay, Header
-from ..log.segment import Checkpoint, Listing, choose, name_of, parse_listing, ranges_text, readable
+from ..log.segment import Checkpoint, Listing, LogEntry, Segment, choose, name_of, parse_listing, ranges_text, readable
 from ..protocol.actions import Action
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, decode, listing_name, parse_log_name
 from ..table.second_reading import differences, doubt
 from ..table.snapshot import Snapshot
 from . import compaction
 from .cleanup import unreferenced
+from .sorted_commits import sorted_commits
 
 if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
@@ -127,8 +129,7 @@ class _Examination:
         self._sidecars: set[str] | None = set()
 
     def report(self, now_ms: int) -> LogHealth:
-        for _ in self._commits(0, self._newest):
-            pass
+        self._read_commits()
         sound = sorted({c.version for c in self._listing.checkpoints if self._is_sound(c)})
         readable_ranges = readable(self._listing, unusable=self._unusable, damaged=self._damaged)
         self._find_holes(readable_ranges)
@@ -153,9 +154,41 @@ class _Examination:
     def _warn(self, kind: Kind, files: Sequence[str], message: str) -> None:
         self._problems.append(Problem("warning", kind, tuple(files), message))
 
+    def _read_commits(self) -> None:
+        """Read each commit; a large one line by line."""
+        for _ in self._commits(0, self._newest):
+            pass
+        for version, status in self._listing.commits.items():
+            if large_commits.is_large(status):
+                try:
+                    for _ in self._reader.listed_lines(LogEntry(version, version, status)):
+                        pass
+                except (CorruptLogError, ReplacedError) as error:
+                    self._damaged.add(version)
+                    self._error("commit-damaged", [name_of(status)], str(error))
+
+    def _replayed(self, version: int, segment: Segment) -> Snapshot:
+        """A version by the commits of a segment without compactions; those up to a large one aren't in memory."""
+        base: CheckpointState | None = None
+        if segment.checkpoint is not None:
+            base = checkpoint_alone(self._store, self._log_path, self._table, segment.checkpoint)
+        entries = segment.entries
+        num_sorted = large_commits.up_to_large(entries)
+        if num_sorted:
+            base = sorted_commits(self._table, self._reader, base, entries[:num_sorted], nothing_else, DEFAULT_LIMITS)
+            entries = entries[num_sorted:]
+        header, tail = base.header if base else Header(), CommitOverlay(self._table)
+        for _, actions in self._commits(entries[0].version, version) if entries else ():
+            header, tail = header.after(actions), tail.extend(actions)
+        return self._snapshot(version, header, tail, base)
+
     def _commits(self, first: int, last: int) -> Iterator[tuple[int, Sequence[Action]]]:
-        """The commits that can be read; each of the others is reported once."""
-        listed = [version for version in sorted(self._listing.commits) if first <= version <= last]
+        """The commits that can be read and aren't large; each damaged one is reported once."""
+        listed = [
+            version
+            for version, status in sorted(self._listing.commits.items())
+            if first <= version <= last and not large_commits.is_large(status)
+        ]
         contents = self._reader.each([self._listing.commits[version] for version in listed])
         for version, data in zip(listed, contents, strict=True):
             try:
@@ -281,15 +314,7 @@ class _Examination:
             return None
         if segment is None or self._damaged.intersection(entry.version for entry in segment.entries):
             return None
-        base: CheckpointState | None = None
-        if segment.checkpoint is not None:
-            base = checkpoint_alone(self._store, self._log_path, self._table, segment.checkpoint)
-        header, tail = base.header if base else Header(), CommitOverlay(self._table)
-        first = segment.entries[0].version if segment.entries else version + 1
-        for _, actions in self._commits(first, version):
-            header, tail = header.after(actions), tail.extend(actions)
-        replayed = self._snapshot(version, header, tail, base)
-        return list(differences(held, replayed))
+        return list(differences(held, self._replayed(version, segment)))
 
     def _snapshot(self, version: int, header: Header, tail: CommitOverlay, base: "CheckpointState | None") -> Snapshot:
         return Snapshot(self._table, version, header, tail, base, timestamp=self._timestamp(version))
@@ -300,6 +325,8 @@ class _Examination:
     def _check_compactions(self) -> None:
         for entry in (entry for entries in self._listing.compacted.values() for entry in entries):
             name = name_of(entry.status)
+            if large_commits.is_large(entry.status):
+                continue  # no reader uses it
             try:
                 actions = self._reader.compacted(self._reader.read(entry.status) or b"")
             except CorruptLogError as error:
@@ -319,14 +346,7 @@ class _Examination:
         segment = choose(self._listing, self._table, unusable=self._unusable, use_compacted=False)
         if segment is None or segment.checksum is None:
             return
-        base = None
-        if segment.checkpoint is not None:
-            base = checkpoint_alone(self._store, self._log_path, self._table, segment.checkpoint)
-        header, tail = base.header if base else Header(), CommitOverlay(self._table)
-        first = segment.entries[0].version if segment.entries else self._newest + 1
-        for _, actions in self._commits(first, self._newest):
-            header, tail = header.after(actions), tail.extend(actions)
-        newest = self._snapshot(self._newest, header, tail, base)
+        newest = self._replayed(self._newest, segment)
         _ = newest.files
         self._check_checksum(newest, confirmed=True)
 

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from ...errors import InvalidArgumentError, TableNotFoundError, VersionNotFoundError
-from ..log.large_commits import LARGE_COMMIT
+from ..log.large_commits import is_large
 from ..log.reader import LogReader
 from ..protocol.actions import CommitInfo
 from . import version_times
@@ -50,7 +50,7 @@ def entries(newest: NewestSnapshot, limit: int | None) -> list[HistoryEntry]:
     times = version_times.file_times(listing, 0, snapshot.version)
     infos_by_version: dict[int, CommitInfo | None] = {}
     versions = [version for version, _ in times]
-    large = [version for version in versions if listing.commits[version].size > LARGE_COMMIT]
+    large = [version for version in versions if is_large(listing.commits[version])]
     for version in large:
         with suppress(VersionNotFoundError):
             infos_by_version[version] = reader.commit_info(version)
@@ -80,7 +80,7 @@ def find_commit(reader: LogReader, token: str) -> int | None:
     listing = reader.list(0)
     token_bytes = token.encode()
     for version in sorted(listing.commits, reverse=True):
-        if listing.commits[version].size > LARGE_COMMIT:
+        if is_large(listing.commits[version]):
             with suppress(VersionNotFoundError):
                 info = reader.commit_info(version)
                 if info is not None and info.txn_id == token:

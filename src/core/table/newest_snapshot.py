@@ -10,6 +10,7 @@ from ...clock import Clock
 from ...errors import InvalidArgumentError, TableNotFoundError
 from ...logstore.base import FileStatus
 from ..log.checkpoint_file import ReplacedError
+from ..log.large_commits import up_to_large
 from ..log.replay import CommitOverlay, Header, in_commit_timestamp
 from ..log.segment import Listing, LogEntry
 from ..protocol.actions import Action
@@ -109,6 +110,8 @@ class NewestSnapshot:
             if version not in listing.commits:
                 return None  # opening the table again finds out whether a commit is missing
             entries.append(LogEntry(version, version, listing.commits[version]))
+        if up_to_large(entries):
+            return None  # there may be a checkpoint of it, and else it isn't replayed in memory
         commits = self.reader.entries(entries)
         updated = snapshot.after(
             newest,

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..log.replay import NO_FILES, CommitOverlay, Totals, covered
+from ..log.replay import NO_FILES, CommitOverlay, Totals, covered, path_set
 from ..protocol.actions import AddFile, RemoveFile
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class ReplayedFiles:
             self._added = [file for file in merged.values() if isinstance(file, AddFile)]
             if self._base is not None:
                 vectors = self._base.adds(["path", "deletionVector"])[1]
-                self._superseded = covered(self._base.canonical_paths(), vectors, merged)
+                self._superseded = covered(self._base.canonical_paths(), vectors, merged, path_set(merged))
                 self._num_base_rows = len(vectors) - len(self._superseded)
             self._loaded = True
 
@@ -126,9 +126,7 @@ class ReplayedFiles:
         from ..log.checkpoint_shares import left
 
         if self._base is not None:
-            merged = self._tail.merged()
-            for piece in self._base.pieces(with_stats=with_stats):
-                yield left(piece, self._table, merged)
+            yield from left(self._base.pieces(with_stats=with_stats), self._table, self._tail.merged())
         yield from self.newer_pieces(with_stats=with_stats)
 
     def newer_pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
@@ -151,15 +149,14 @@ class ReplayedFiles:
         newer = self._newer_tombstones()
         if self._base is None:
             return newer
-        return pa.concat_tables([left(self._base.removes(), self._table, self._tail.merged()), newer])
+        return pa.concat_tables([*left([self._base.removes()], self._table, self._tail.merged()), newer])
 
     def tombstone_pieces(self) -> "Iterator[pa.Table]":
         """See `Snapshot.tombstone_pieces`."""
         from ..log.checkpoint_shares import left
 
         if self._base is not None:
-            for piece in self._base.remove_pieces():
-                yield left(piece, self._table, self._tail.merged())
+            yield from left(self._base.remove_pieces(), self._table, self._tail.merged())
         yield self._newer_tombstones()
 
     def _newer_tombstones(self) -> "pa.Table":

@@ -1,8 +1,11 @@
 """Reads one version of a table from its log, without a cache."""
 
 import logging
-from collections.abc import Mapping
+import threading
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from ... import observe
 from ...error_context import sets_table
@@ -11,15 +14,30 @@ from ...logstore.base import LogStore
 from ...settings.declarations import COMPACTED_LOG_READS, CORRUPTION_IS_FATAL
 from ..log.checkpoint import CheckpointState
 from ..log.checkpoint_file import DamagedCheckpointError, ReplacedError
+from ..log.large_commits import LARGE_COMMIT, up_to_large
 from ..log.memory_limits import MemoryLimits
 from ..log.reader import LogReader
 from ..log.replay import CommitOverlay, Header, in_commit_timestamp
-from ..log.segment import Listing, Segment, choose, missing_commit, ranges_text, readable
+from ..log.segment import Checkpoint, Listing, LogEntry, Segment, choose, missing_commit, ranges_text, readable
+from ..log.version_state import LiveFiles
 from ..protocol.paths import LOG_DIRECTORY
 from .second_reading import doubt
 from .snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
+
+SortCommits: TypeAlias = Callable[
+    [
+        str,
+        LogReader,
+        CheckpointState | None,
+        Sequence[LogEntry],
+        Callable[[tuple[str, ...]], LiveFiles],
+        MemoryLimits,
+    ],
+    CheckpointState,
+]
+"""See `log_maintenance.sorted_commits`."""
 
 _TRIES = 4
 """How often a version is read again when its files disappear meanwhile (cleanup, or a replaced table)."""
@@ -36,7 +54,9 @@ class SnapshotLoader:
         reader: LogReader,
         conf: Mapping[str, str],
         limits: MemoryLimits,
+        sort: "SortCommits",
     ) -> None:
+        """`sort` replays commits that are too large for memory."""
         self.table = table
         self.reader = reader
         self.limits = limits
@@ -44,6 +64,10 @@ class SnapshotLoader:
         self._log_path = log_path
         self.store = store
         self._conf = conf
+        self._sort = sort
+        self._sorting = threading.RLock()
+        self._sorted: tuple[tuple[Checkpoint | None, Sequence[LogEntry]], weakref.ref[CheckpointState]] | None = None
+        """The newest result of `sort`, while a snapshot uses it, and the files that it is of."""
 
     @sets_table
     def load(self, version: int | None, unusable: frozenset[str] = frozenset()) -> tuple[Snapshot, Segment]:
@@ -131,6 +155,9 @@ class SnapshotLoader:
         segment = choose(
             listing, self.table, version=version, unusable=damaged, use_compacted=COMPACTED_LOG_READS.of(self._conf)
         )
+        if segment is not None and up_to_large(segment.entries):
+            # Only commits are read in pieces.
+            segment = choose(listing, self.table, version=version, unusable=damaged, use_compacted=False)
         if segment is None:
             if version is not None and listing.earliest is not None:
                 raise self._no_version(listing, version)
@@ -159,12 +186,17 @@ class SnapshotLoader:
                 partial(self._recovered, segment.checkpoint.version),
                 self.limits,
             )
-        commits = self.reader.entries(segment.entries)
+        entries = segment.entries
+        num_sorted = up_to_large(entries)
+        if num_sorted:
+            base = self._without_large(segment.checkpoint, base, entries[:num_sorted])
+            entries = entries[num_sorted:]
+        commits = self.reader.entries(entries)
         header = base.header if base else Header()
         tail = CommitOverlay(self.table)
         for actions in commits:
             header, tail = header.after(actions), tail.extend(actions)
-        last = segment.entries[-1] if segment.entries else None
+        last = entries[-1] if entries else None
         timestamp_ms = in_commit_timestamp(commits[-1]) if last and not last.compacted else None
         status = segment.last_commit or (segment.checkpoint.files[-1] if segment.checkpoint else None)
         return Snapshot(
@@ -176,5 +208,31 @@ class SnapshotLoader:
             timestamp=self.reader.timestamp_of(segment.version, status, timestamp_ms),
             checksum=self.reader.checksum(segment.checksum),
             fatal=self.checksum_mismatch_is_fatal,
-            doubt=partial(doubt, self.store, self._log_path, self.reader),
+            doubt=None if num_sorted else partial(doubt, self.store, self._log_path, self.reader),
         )
+
+    def _without_large(
+        self, checkpoint: Checkpoint | None, base: CheckpointState | None, commits: Sequence[LogEntry]
+    ) -> CheckpointState:
+        """The checkpoint of the last of `commits`, which the log lacks, although it or one before it is large."""
+        of, version = (checkpoint, commits), commits[-1].version
+
+        def again(names: tuple[str, ...]) -> Snapshot:
+            with self._sorting:
+                self._sorted = None
+            return self._recovered(version, names)
+
+        with self._sorting:  # a second thread waits for the result of the first
+            known = self._sorted[1]() if self._sorted is not None and self._sorted[0] == of else None
+            if known is not None:
+                return known
+            _log.info(
+                "%s: version %d has a commit of more than %d MiB and no checkpoint: it is sorted on the local disk",
+                self.table,
+                version,
+                LARGE_COMMIT >> 20,
+                extra=observe.fields(self.table, version=version, store=self.store, outcome="sorted"),
+            )
+            state = self._sort(self.table, self.reader, base, commits, again, self.limits)
+            self._sorted = of, weakref.ref(state)
+            return state

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
 from ...logstore.base import FileStatus
 from ...settings.declarations import RETENTION_CHECK
-from ..log.large_commits import LARGE_COMMIT
+from ..log.large_commits import is_large
 from ..protocol import deletion_vectors, paths
 from ..protocol.actions import Action, AddCDCFile, DeletionVectorDescriptor, RemoveFile
 from ..table.checked_pieces import checked_pieces
@@ -280,7 +280,7 @@ def _commits(log: "ReadableLog", first: int, last: int) -> tuple[dict[int, FileS
     """The commits from `first` to `last` by version: the small and the large ones."""
     listed = log.reader.list(first).commits if first <= last else {}
     chosen = {version: listed[version] for version in sorted(listed) if first <= version <= last}
-    large = {version: status for version, status in chosen.items() if status.size > LARGE_COMMIT}
+    large = {version: status for version, status in chosen.items() if is_large(status)}
     return {version: status for version, status in chosen.items() if version not in large}, large
 
 

@@ -22,6 +22,7 @@ from typing import TypeAlias
 from ...clock import Clock
 from ...errors import CorruptLogError, WriteOutcomeUnknown
 from ...logstore.base import LogStore
+from ..log import large_commits
 from ..protocol.actions import CommitInfo
 from ..protocol.codec import parse_line
 
@@ -35,9 +36,9 @@ class Won:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The version holds another writer's commit; `data` is its content."""
+    """The version holds another writer's commit; `data` is its content, None if that is too large for memory."""
 
-    data: bytes
+    data: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class Patience:
 
 
 PATIENCE = Patience()
+_AT_ONCE = 8 << 20
 
 
 def attempt(
@@ -121,13 +123,11 @@ def attempt(
             # A write of ours may have been applied, or may be on its way: only the content of the file decides now.
             ambiguous = True
             try:
-                content = store.read(path)
+                return _seen(store, path, data, token)
             except FileNotFoundError:
                 continue
             except Exception as error:
                 reason, cause = f"{type(error).__name__} while reading it back: {error}", error
-                continue
-            return Won(read_back=True) if is_own(content, data, token) else Lost(content)
         return Unknown(f"no certain answer after {patience.tries} tries; the last was: {reason}", cause)
     finally:
         # The traceback of `cause` refers to this frame and to all callers: as a reference cycle it would keep
@@ -141,12 +141,26 @@ def look(store: LogStore, path: str, data: bytes, token: str) -> Outcome:
     Unknown when there is no file: a request may still be on its way.
     """
     try:
-        content = store.read(path)
+        return _seen(store, path, data, token)
     except FileNotFoundError as error:
         return Unknown("the version doesn't exist yet, and a request may still be on its way", error)
     except Exception as error:
         return Unknown(f"{type(error).__name__} while reading it back: {error}", error)
-    return Won(read_back=True) if is_own(content, data, token) else Lost(content)
+
+
+def _seen(store: LogStore, path: str, data: bytes, token: str) -> Won | Lost:
+    """The outcome by the content of `path`. Raises FileNotFoundError, and the errors of the store."""
+    try:
+        content: bytes | None = store.read_at_most(path, large_commits.LARGE_COMMIT)
+    except CorruptLogError:  # it has more bytes
+        content = None
+    if content is not None:
+        return Won(read_back=True) if is_own(content, data, token) else Lost(content)
+    with store.open_file(path) as file:
+        while lines := file.readlines(_AT_ONCE):
+            if is_own(b"".join(lines), data, token):
+                return Won(read_back=True)
+    return Lost(None)
 
 
 def is_own(content: bytes, data: bytes, token: str) -> bool:

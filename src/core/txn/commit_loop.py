@@ -1,7 +1,7 @@
 """The attempts of a commit: one version after the other, checked against each commit that came first."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -15,8 +15,9 @@ from ...errors import (
 )
 from ...logstore.base import FileStatus
 from ...settings.declarations import MAX_COMMIT_ATTEMPTS
+from ..log.large_commits import is_large
 from ..protocol import codec, features, paths
-from ..protocol.actions import Action, CommitInfo
+from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, RemoveFile
 from . import conflict
 from .commit import Lost, Outcome, Patience, Unknown, Won, attempt, look
 from .conflict import IsolationLevel, ReadSet, Staged, Winner
@@ -193,12 +194,31 @@ class CommitLoop:
         for newer in unread:
             if newer not in commits:
                 raise self._missing(newer, newest)
-        contents = chain([] if first is None else [first], self._log.reader.each([commits[newer] for newer in unread]))
-        for newer, data in zip(range(version, newest + 1), contents, strict=True):
+        large = {newer for newer in unread if is_large(commits[newer])}
+        small = self._log.reader.each([commits[newer] for newer in unread if newer not in large])
+        contents = chain([] if first is None else [first], small)
+        for newer in range(version, newest + 1):
+            written = commits[newer].modification_time_ms if newer in commits else self._log.clock.now_ms()
+            if newer in large:
+                yield self._large(newer, written)
+                continue
+            data = next(contents)
             if data is None:
                 raise self._missing(newer, newest)
-            written = commits[newer].modification_time_ms if newer in commits else self._log.clock.now_ms()
             yield Winner.of(newer, self._log.reader.parsed(newer, data), written)
+
+    def _large(self, version: int, written: int) -> Winner:
+        """A commit that is too large for memory: its file actions are read when they are checked."""
+
+        def batches() -> Iterator[Sequence[Action]]:
+            try:
+                for batch in self._log.reader.lines(version, self._commit_path(version)):
+                    yield [action for _, action in batch]
+            except FileNotFoundError:
+                raise self._missing(version, version) from None
+
+        others = [a for actions in batches() for a in actions if not isinstance(a, AddFile | RemoveFile | AddCDCFile)]
+        return Winner.of(version, others, written, more=batches)
 
     def _missing(self, version: int, newest: int) -> MissingCommitError:
         return MissingCommitError(

@@ -58,8 +58,13 @@ def after_commit(
         _after_bulk(log, bulk, [*(winner.actions for winner in winners), actions], version, info)
         return
     try:
-        rows = [*((winner.version, winner.actions) for winner in winners), (version, (info, *actions))]
-        snapshot = log.committed(read, rows)
+        rows = [*((w.version, w.actions) for w in winners if w.more is None), (version, (info, *actions))]
+        if len(rows) <= len(winners):  # one is too large for memory
+            log.forget()
+            log.snapshot()
+            snapshot = log.snapshot(version)
+        else:
+            snapshot = log.committed(read, rows)
     except Exception:
         _warn(log, version, "this handle couldn't update its snapshot: the next read reads the log again")
         return
@@ -104,7 +109,11 @@ def _after_bulk(
         log.write_checkpoint(written, part_size=_PART_SIZE if bulk.removes else _PART_SIZE_WITH_STATS)
         snapshot = log.snapshot(version)
     except Exception:
-        _warn(log, version, "its checkpoint wasn't written: the next read loads the whole commit into memory")
+        _warn(
+            log,
+            version,
+            "its checkpoint wasn't written: each reader sorts the whole commit on its local disk until a writer does",
+        )
         return
     try:
         _write_checksum(log, snapshot, info, written.totals())
@@ -125,11 +134,21 @@ class _Step(NamedTuple):
 
 
 def _checkpoint_is_due(snapshot: "Snapshot") -> bool:
+    if _lacks_checkpoint(snapshot):
+        return True
     return snapshot.version > 0 and snapshot.version % snapshot.properties.checkpoint_interval == 0
 
 
+def _lacks_checkpoint(snapshot: "Snapshot") -> bool:
+    """Whether the log has a large commit and no checkpoint since, which makes each reader sort the commit."""
+    return snapshot.base is not None and not snapshot.base.in_log
+
+
 def _write_checkpoint(log: "WritableLog", snapshot: "Snapshot", sidecar_writer: "SidecarWriter | None") -> None:
-    if _checkpoint_is_due(snapshot):
+    if _lacks_checkpoint(snapshot):
+        log.write_checkpoint(snapshot, part_size=_PART_SIZE_WITH_STATS)
+        log.forget()  # the next snapshot is read from this checkpoint
+    elif _checkpoint_is_due(snapshot):
         log.write_checkpoint(snapshot, sidecar_writer)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..log.replay import NO_FILES, CommitOverlay, Totals
@@ -123,7 +124,6 @@ class _FilesAfter(ReplayedFiles):
         """The older tombstones, the removed files, and what the later commits removed."""
         from ..log.checkpoint_shares import left
 
-        for pieces in (self._removal.snapshot.tombstone_pieces(), self._removal.pieces()):
-            for piece in pieces:
-                yield left(piece, self._table, self._later.merged())
+        older = chain(self._removal.snapshot.tombstone_pieces(), self._removal.pieces())
+        yield from left(older, self._table, self._later.merged())
         yield from super().tombstone_pieces()

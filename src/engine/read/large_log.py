@@ -12,6 +12,7 @@ import re
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
@@ -27,7 +28,7 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.actions import AddFile, FileKey
 from ...core.protocol.partition_values import column_of
 from ...core.skipping import predicates, pruning, stats
-from ...errors import TablelogError, UnsupportedEnvironmentError
+from ...errors import StorageError, TablelogError, UnsupportedEnvironmentError
 from ...logstore.data_files import DataFiles, FileSystem, file_system
 from ...settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from ...settings.spark_own import MAX_RESULT_SIZE
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ...core.deltalog import DeltaLog
+    from ...core.log.checkpoint import CheckpointState
     from ...core.table.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -162,7 +164,8 @@ def chosen(
     With `texts`, the selected files have their statistics as JSON text. Returns `None` if the executors can't read the
     log, for any reason. Raises ChecksumMismatchError.
     """
-    reading = reading_of(spark, log, snapshot)
+    base = snapshot.base
+    reading = reading_of(spark, log, snapshot) if base is None or base.in_log else _of_driver(snapshot, base)
     work = None if reading is None else Choosing(reading, choice, columns, texts=texts)
     rows = None if reading is None or work is None else reading.run(spark, work, Choosing.SCHEMA)
     if rows is None:
@@ -174,6 +177,8 @@ def chosen(
 
 def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
     """The inputs of a job that reads a version's large log; `None` if only the driver can access the log."""
+    if snapshot.base is not None and not snapshot.base.in_log:
+        return None
     try:
         return reading_in(log, snapshot, settings.of(spark, SNAPSHOT_PARTITIONS) or 1)
     except UnsupportedEnvironmentError as error:
@@ -262,6 +267,30 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class _OfDriver(Reading):
+    """Reads a checkpoint in temporary files of the driver, in the driver: one part after the other."""
+
+    base: "CheckpointState"
+
+    def run(self, spark: "SparkSession", work: Work, schema: str) -> pa.Table | None:
+        """Run the work here. Raises StorageError if a file can't be read."""
+        numbers = pa.record_batch([pa.array(range(len(self.tasks)), pa.int64())], ["id"])
+        rows = pa.Table.from_batches(work(iter([numbers])))
+        trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
+        if trouble:
+            raise StorageError(f"{self.table}: a temporary file of the driver can't be read: {trouble[0]}")
+        return rows
+
+    def opened(self, part: RowGroupSplit) -> ParquetFile:
+        return ParquetFile(part.path, partial(self.base.open_file, part.path), ())
+
+
+def _of_driver(snapshot: "Snapshot", base: "CheckpointState") -> _OfDriver:
+    tasks = [[RowGroupSplit(path)] for path, _ in base.files or ()]
+    return _OfDriver(snapshot.table, {}, tasks, frozenset(snapshot.overlay), base)
+
+
+@dataclass(frozen=True)
 class Choosing:
     """The task function of `chosen`."""
 
@@ -301,13 +330,16 @@ class Choosing:
 
     def _pieces(self, file: ParquetFile) -> Iterator[tuple[pa.Table, pa.Table, int]]:
         """The live files of each piece, those of them that are selected, and the number left by partition values."""
+        for own in left(self._numbered(file), self.reading.table, self.reading.superseded):
+            yield own, *self.choice(own)
+
+    def _numbered(self, file: ParquetFile) -> Iterator[pa.Table]:
         first = 0
         for piece in pieces_to_prune(file, self.columns):
             if self.texts:
                 piece = piece.append_column(_ROW, pa.array(range(first, first + piece.num_rows), pa.int64()))
                 first += piece.num_rows
-            own = left(piece, self.reading.table, self.reading.superseded)
-            yield own, *self.choice(own)
+            yield piece
 
     def _with_texts(self, group: ParquetFile, selected: list[pa.Table]) -> list[pa.Table]:
         """The selected files of a row group with their statistics as text.

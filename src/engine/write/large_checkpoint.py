@@ -8,11 +8,12 @@ writers share, so the driver writes them.
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...core.log.checkpoint_shares import RowGroupSplit, left, pieces
+from ...core.log.checkpoint_shares import left, pieces
 from ...core.protocol import paths
 from ...core.protocol.actions import Sidecar
 from ...errors import TablelogError
@@ -95,9 +96,5 @@ class Writing:
 
     def _left(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         wanted = ["stats", "stats_parsed"] if self.layout.with_stats else []
-        for part in self.reading.parts(numbers):
-            yield from self._of_part(part, wanted)
-
-    def _of_part(self, part: RowGroupSplit, stats: list[str]) -> Iterator[pa.Table]:
-        for piece in pieces(self.reading.opened(part), stats):
-            yield left(piece, self.reading.table, self.reading.superseded)
+        of_parts = (pieces(self.reading.opened(part), wanted) for part in self.reading.parts(numbers))
+        return left(chain.from_iterable(of_parts), self.reading.table, self.reading.superseded)

@@ -1,10 +1,10 @@
-"""The content of a large file for a store that takes it in one request: in a temporary file, not in memory."""
+"""The content of a large file for a store that takes or gives it in one request: in a temporary file, not in memory."""
 
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import SEEK_END, BufferedRandom, BytesIO
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from ...errors import StorageError
 from .uri import shown
@@ -24,25 +24,50 @@ def spooled(path: str, pieces: Iterable[bytes]) -> Iterator[Content]:
     `path` is the file to write. Raises the errors of `pieces` unchanged, and StorageError if the temporary file can't
     be written.
     """
+    content = _collected(f"writing {shown(path)}", pieces)
+    try:
+        yield content
+    finally:
+        if isinstance(content, BufferedRandom):
+            _close(content)
+
+
+def received(path: str, pieces: Iterable[bytes]) -> BinaryIO:
+    """The content of the file `path`, which comes in pieces, open for reading; the caller closes it.
+
+    Raises as `spooled` does.
+    """
+    content = _collected(f"reading {shown(path)}", pieces)
+    if not isinstance(content, BufferedRandom):
+        return BytesIO(content)
+    content.seek(0)
+    return content
+
+
+def _collected(doing: str, pieces: Iterable[bytes]) -> Content:
     memory, remaining = BytesIO(), iter(pieces)
     for piece in remaining:
         memory.write(piece)
         if memory.tell() > IN_MEMORY:
             break
     else:
-        yield memory.getvalue()
-        return
-    file = _temporary_file(path)
+        return memory.getvalue()
+    file = _temporary_file(doing)
     try:
-        _append(file, memory.getvalue(), path)
+        _append(file, memory.getvalue(), doing)
         memory.close()
         for piece in remaining:
-            _append(file, piece, path)
-        _append(file, None, path)
-        yield file
-    finally:
-        with suppress(OSError):  # it flushes once more what a full disk didn't take
-            file.close()
+            _append(file, piece, doing)
+        _append(file, None, doing)
+    except BaseException:
+        _close(file)
+        raise
+    return file
+
+
+def _close(file: BufferedRandom) -> None:
+    with suppress(OSError):  # it flushes once more what a full disk didn't take
+        file.close()
 
 
 def chunks(content: Content) -> Iterator[bytes]:
@@ -68,14 +93,14 @@ def joined(content: Content) -> bytes:
     return content.read()
 
 
-def _temporary_file(path: str) -> BufferedRandom:
+def _temporary_file(doing: str) -> BufferedRandom:
     try:
         return tempfile.TemporaryFile(prefix="tablelog-")
     except OSError as error:
-        raise _no_room(path, error) from error
+        raise _no_room(doing, error) from error
 
 
-def _append(file: BufferedRandom, piece: bytes | None, path: str) -> None:
+def _append(file: BufferedRandom, piece: bytes | None, doing: str) -> None:
     """Write a piece; None: what is still in the buffer."""
     try:
         if piece is None:
@@ -83,12 +108,12 @@ def _append(file: BufferedRandom, piece: bytes | None, path: str) -> None:
         else:
             file.write(piece)
     except OSError as error:
-        raise _no_room(path, error) from error
+        raise _no_room(doing, error) from error
 
 
-def _no_room(path: str, error: OSError) -> StorageError:
+def _no_room(doing: str, error: OSError) -> StorageError:
     return StorageError(
-        f"writing {shown(path)}: it needs a temporary file in {tempfile.gettempdir()}, which can't be written "
-        f"({error.strerror}). Nothing was written: free space there, or set TMPDIR",
-        path=shown(path),
+        f"{doing}: it needs a temporary file in {tempfile.gettempdir()}, which can't be written ({error.strerror}). "
+        "Nothing was done: free space there, or set TMPDIR",
+        path=doing.partition(" ")[2],
     )

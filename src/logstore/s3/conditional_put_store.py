@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, BinaryIO, ClassVar, Self
 
 from ...errors import InvalidArgumentError, StorageUnavailableError, TablelogError, WriteOutcomeUnknown
 from ..base import Exclusion, FileStatus, LogStore
@@ -107,6 +107,9 @@ class S3LogStore(LogStore):
 
     def read(self, path: str) -> bytes:
         return self._requests.get(place_of(path))
+
+    def open_file(self, path: str) -> BinaryIO:
+        return self._requests.open(place_of(path))
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         self._write(path, data, overwrite)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import partial
 from io import BufferedRandom
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from ...errors import (
@@ -24,7 +25,7 @@ from ...settings.declarations import LOG_STORE
 from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import close, distrusts
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
-from ..common.spool import Content
+from ..common.spool import Content, received
 from ..common.uri import shown
 from .credential_sources import error_of_source
 from .object_reader import Reader
@@ -35,6 +36,7 @@ _Result = TypeVar("_Result")
 
 _REDIRECTIONS = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTIONS = 3
+_CHUNK = 8 << 20
 _CLOCK = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _CREDENTIALS = frozenset(
     {
@@ -243,6 +245,18 @@ class S3Requests:
         def request() -> bytes:
             data = reader.read(place.key)
             return self._whole(place, reader)[0] if data is None else data
+
+        return self.repeated("reading", place, request)
+
+    def open(self, place: S3Location) -> BinaryIO:
+        """The whole object as an open file: in memory, or in a temporary file. Raises FileNotFoundError."""
+
+        def request() -> BinaryIO:
+            body = self.send("get_object", place)["Body"]
+            try:
+                return received(place.uri, iter(partial(body.read, _CHUNK), b""))
+            finally:
+                body.close()
 
         return self.repeated("reading", place, request)
 

@@ -14,6 +14,7 @@ import pytest
 
 from support.log_builder import PARTITIONED, LogBuilder, add, metadata, remove
 from tablelog.core import DeltaLog, DomainMetadata, Operation, Protocol, SetTransaction, Snapshot
+from tablelog.core.log import checkpoint, checkpoint_shares
 from tablelog.core.log.open_parquet import OpenParquet
 from tablelog.core.log_maintenance import checkpoint_writer, spark_hash
 from tablelog.core.log_maintenance.checkpoint_writer import Kind, kind_of
@@ -98,7 +99,7 @@ def test_small_pieces_of_an_old_checkpoint_are_divided_among_the_parts_together(
     builder.log(conf={CHECKPOINT_PART_SIZE.key: "100"}).checkpoint()
     assert sum(divided) == 402
     assert max(divided) < 100 + 7
-    monkeypatch.setattr(checkpoint_writer, "_JOINED_BYTES", 1)
+    monkeypatch.setattr(checkpoint_writer.rows, "_JOINED_BYTES", 1)
     builder.commit(add("day=2024-01-01/latest.parquet", partition_values={"day": "2024-01-01"}))
     builder.log(conf={CHECKPOINT_PART_SIZE.key: "100"}).checkpoint()
     assert max(divided[-50:]) <= 7
@@ -119,6 +120,22 @@ def test_parts_hold_what_one_file_would(features: set[str] | None) -> None:
     again = without_commits(builder).snapshot()
     assert again.base_version == 5
     assert state(again) == before
+
+
+def test_later_actions_are_sorted_once_for_all_pieces_of_a_large_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each piece, the time would grow with the files of the checkpoint times those of the later commits."""
+    builder = table(files=100)
+    builder.log().checkpoint()
+    builder.commit(*(remove(add_.path) for add_ in builder.log().snapshot().add_files()[:50]))
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
+    monkeypatch.setattr(OpenParquet, "batch_rows", lambda self, groups, paths: 7)
+    calls: list[int] = []
+    path_set = checkpoint_shares.path_set
+    monkeypatch.setattr(checkpoint_shares, "path_set", lambda keys: calls.append(len(keys)) or path_set(keys))
+    pieces = list(builder.log().snapshot().pieces(with_stats=False))
+    assert len(pieces) > 10
+    assert sum(piece.num_rows for piece in pieces) == 49
+    assert calls == [50]
 
 
 def test_the_hash_is_sparks() -> None:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog, Snapshot
-from tablelog.core.log import checksum
+from tablelog.core.log import checksum, large_commits
 from tablelog.core.protocol.actions import Action
 from tablelog.core.protocol.schema import LONG, TIMESTAMP, StructField, StructType
 from tablelog.core.skipping import predicates as core
@@ -228,6 +228,37 @@ def test_commands_on_a_large_log(spark: SparkSession, table: Table, by_spark: No
     assert table.rows("id") == expected
     delta.optimize().executeCompaction()
     assert table.rows("id") == expected
+
+
+def test_a_large_commit_without_a_checkpoint_is_planned_on_the_driver(
+    spark: SparkSession, table: Table, by_spark: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors don't see the driver's temporary files. The driver reads these piece by piece, and keeps no columns."""
+    rows = spark.range(40).select("id", (F.col("id") % 4).alias("p"))
+    table.write(rows.repartition(2), by=("p",), **{"delta.enableDeletionVectors": "true"})
+    table.write(spark.range(40, 60).select("id", (F.col("id") % 4).alias("p")))
+    conf.forget()
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
+    jobs: list[int] = []
+    run = large_log.Reading.run
+    monkeypatch.setattr(large_log.Reading, "run", lambda *arguments: jobs.append(1) or run(*arguments))
+    assert sorted(row.id for row in table.read().where("id > 37 AND p = 2").collect()) == [38, 42, 46, 50, 54, 58]
+    assert table.read().where("right(p, 1) = '3'").count() == 15
+    assert table.read().count() == 60
+    log = conf.delta_log(table.path, conf.session_conf(spark, table.path))
+    base = log.snapshot().base
+    assert base is not None
+    assert (base.in_log, base.loaded, jobs) == (False, False, [])
+    # A command plans in the same way, and its commit is followed by the checkpoint that the log lacks.
+    delta = DeltaTable.forPath(spark, table.path)
+    delta.update("id = 4", {"id": "104"})
+    assert jobs == []
+    base = log.snapshot().base
+    assert base is not None
+    assert (base.in_log, base.version) == (True, 2)
+    delta.delete("id = 3")
+    assert jobs
+    assert table.rows("id") == sorted([*({*range(60)} - {3, 4}), 104])
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata", "+05:30"])

@@ -12,7 +12,7 @@ from support.clocks import ManualClock
 from tablelog.core.txn.commit import Lost, Unknown, Won, attempt
 from tablelog.errors import InvalidArgumentError, StorageError, UnsafeStoreError, WriteOutcomeUnknown
 from tablelog.logstore.common import spool
-from tablelog.logstore.s3 import conditional_put_store
+from tablelog.logstore.s3 import conditional_put_store, requests
 from tablelog.logstore.s3.conditional_put_store import S3LogStore
 
 PIECES = [b"abc", b"", b"defgh", b"i" * 100]
@@ -47,6 +47,33 @@ def test_one_request_with_the_whole_content(fake: FakeS3, store: S3LogStore, fil
     assert fake.objects[NAME] == fake.objects[f"{KEY}/{1:020}.json"] == WHOLE
     assert len(files) == 3  # four bytes need none
     assert all(file.closed for file in files)
+
+
+def test_a_large_file_is_read_through_a_temporary_file(
+    fake: FakeS3, store: S3LogStore, files: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "_CHUNK", 3)
+    store.write(commit(0), WHOLE)
+    store.write(commit(1), b"abcd")
+    fake.replies = [Reply(503, "SlowDown")]
+    with store.open_file(commit(0)) as large, store.open_file(commit(1)) as small:
+        assert (large.readlines(), small.read()) == ([WHOLE], b"abcd")
+        assert len(files) == 1
+    assert files[0].closed
+    with pytest.raises(FileNotFoundError):
+        store.open_file(commit(7))
+
+
+def test_a_full_disk_is_an_error_of_reading_too(
+    fake: FakeS3, store: S3LogStore, monkeypatch: pytest.MonkeyPatch, files: list[Any]
+) -> None:
+    def full(**arguments: Any) -> Any:
+        return open("/dev/full", "w+b", buffering=16)
+
+    store.write(commit(0), WHOLE)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(StorageError, match=r"reading .*0\.json: .*No space left on device.*TMPDIR"):
+        store.open_file(commit(0))
 
 
 @pytest.mark.parametrize("reply", [Reply(409, "ConditionalRequestConflict"), Reply(503, "SlowDown")])

@@ -26,6 +26,8 @@ SnapshotIsolation):
 
 A backfill of row ids adds existing files again, with row ids. If I am a backfill, I leave out the files that a winner
 added or removed. If the winner is a backfill, I take over its row ids.
+
+A commit that is too large for memory is checked in parts: 5 to 7 hold for one part after the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,17 +89,23 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
             "two writers use one application id",
         )
     if staged.restates_files:
-        return _without_touched(rebased, winner)
+        for part in winner.parts():
+            rebased = _without_touched(rebased, part)
+        return rebased
     if winner.backfills and staged.removes_all:
         raise _conflict(
             ConcurrentAppendException, staged, winner, "assigned row ids to files that this transaction removes"
         )
     if winner.backfills:
-        return _with_row_ids(rebased, winner)
-    if winner.adds:
-        _check_added(reads, staged, winner, level)
-    if winner.removes:
-        _check_removed(reads, staged, winner)
+        for part in winner.parts():
+            rebased = _with_row_ids(rebased, part)
+        return rebased
+    if reads.depends_on_files or staged.removed:
+        for part in winner.parts():
+            if part.adds:
+                _check_added(reads, staged, part, level)
+            if part.removes:
+                _check_removed(reads, staged, part)
     return rebased
 
 

@@ -1,7 +1,7 @@
 """A commit that came first, with its actions sorted by kind."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ...protocol.actions import (
     Action,
@@ -20,7 +20,8 @@ from ...protocol.row_tracking import BACKFILL
 class Winner:
     """A commit that came first: its actions, also sorted by kind for the checks.
 
-    `file_time_ms` is the modification time of its log file, in milliseconds since the epoch.
+    `file_time_ms` is the modification time of its log file, in milliseconds since the epoch. `more` reads the file
+    actions of a commit that has too many for memory, in batches; `actions`, `adds` and `removes` then have none.
     """
 
     version: int
@@ -33,9 +34,16 @@ class Winner:
     app_ids: frozenset[str] = frozenset()
     domains: frozenset[str] = frozenset()
     file_time_ms: int = 0
+    more: Callable[[], Iterator[Sequence[Action]]] | None = None
 
     @classmethod
-    def of(cls, version: int, actions: Sequence[Action], file_time_ms: int = 0) -> "Winner":
+    def of(
+        cls,
+        version: int,
+        actions: Sequence[Action],
+        file_time_ms: int = 0,
+        more: Callable[[], Iterator[Sequence[Action]]] | None = None,
+    ) -> "Winner":
         info: CommitInfo | None = None
         metadata: Metadata | None = None
         protocol: Protocol | None = None
@@ -69,7 +77,16 @@ class Winner:
             frozenset(app_ids),
             frozenset(domains),
             file_time_ms,
+            more,
         )
+
+    def parts(self) -> "Iterator[Winner]":
+        """This commit, or parts of it with its description and only some of its file actions."""
+        if self.more is None:
+            yield self
+            return
+        for actions in self.more():
+            yield replace(Winner.of(self.version, actions, self.file_time_ms), info=self.info)
 
     def time(self) -> int:
         """The time of the commit in milliseconds: the in-commit timestamp, else the time of the log file."""
