@@ -147,7 +147,7 @@ def _write_checksum(log: "DeltaLog") -> str:
     _ = snapshot.files
     totals = snapshot.totals()
     assert totals is not None  # the files were read
-    info = next((a for a in log.reader.commit(snapshot.version) if isinstance(a, CommitInfo)), CommitInfo())
+    info = log.reader.commit_info(snapshot.version) or CommitInfo()
     content = checksum.of(
         snapshot,
         totals,
