@@ -226,8 +226,9 @@ class SnapshotLoader:
             known = self._sorted[1]() if self._sorted is not None and self._sorted[0] == of else None
             if known is not None:
                 return known
-            _log.info(
-                "%s: version %d has a commit of more than %d MiB and no checkpoint: it is sorted on the local disk",
+            _log.warning(
+                "%s: version %d has a commit of more than %d MiB and no checkpoint: it is sorted on the local disk, "
+                "which takes long. The next commit writes a checkpoint, and DeltaLog.for_path(...).checkpoint() too",
                 self.table,
                 version,
                 LARGE_COMMIT >> 20,

@@ -96,7 +96,9 @@ def test_each_version_is_the_same_as_by_replay(commits: list, data: st.DataObjec
         assert (state(newest), tombstones(newest)) == of_all[-1]
 
 
-def test_a_foreign_engines_commit_of_removes_and_adds(small: pytest.MonkeyPatch) -> None:
+def test_a_foreign_engines_commit_of_removes_and_adds(
+    small: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     builder = foreign()
     log = builder.log()
     for version, sorted_ in ((0, False), (1, True), (2, True)):
@@ -104,6 +106,7 @@ def test_a_foreign_engines_commit_of_removes_and_adds(small: pytest.MonkeyPatch)
         assert is_sorted(found) == sorted_
         assert (state(found), tombstones(found)) == (state(expected), tombstones(expected))
         assert found.timestamp_ms == expected.timestamp_ms
+    assert "version 1 has a commit of more than" in caplog.text
     assert log.snapshot().base_version == 1
     assert log.snapshot().transactions["app"].version == 3
     assert builder.names()[-3:] == [commit_name(1), commit_name(2), "_last_checkpoint"]  # nothing was written
