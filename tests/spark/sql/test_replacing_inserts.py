@@ -144,7 +144,10 @@ def test_evolution_keeps_small_integers_without_type_widening(spark, grammar, da
     spark.sql("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 5, named_struct('a', 1, 'b', 2)")
     assert spark.table("t").schema.simpleString() == "struct<id:tinyint,s:struct<a:smallint,b:int>>"
     refused(
-        spark, "INSERT WITH SCHEMA EVOLUTION INTO t SELECT 500, NULL", "CAST_OVERFLOW_IN_TABLE_INSERT", PySparkException
+        spark,
+        "INSERT WITH SCHEMA EVOLUTION INTO t SELECT 500, NULL",
+        "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        PySparkException,
     )
 
 
