@@ -26,6 +26,7 @@ from ..jvm.registry.classes import FILE_INDEX_CLASS, class_name
 from ..jvm.statements import inserts, statements
 from ..jvm.types import read_schema
 from ..read import pinning
+from ..sql import fill
 from . import insert_casts, insert_schema
 
 if TYPE_CHECKING:
@@ -423,6 +424,8 @@ def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any
         # Spark refuses a list with an unknown name, and suggests columns of the table: of all of them.
         if not listed or known <= {f.name.lower() for f in selected}:
             fields = selected
+    for field in fields:
+        fill.check_default(spark, columns, field, snapshot.table)
     return inserts.InsertTarget(
         gateway, f"delta.`{snapshot.table}`", fields, snapshot.partition_columns, accepts_any=accepts_any
     )
