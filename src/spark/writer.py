@@ -65,6 +65,7 @@ def insert(spark: SparkSession, log: DeltaLog, statement: Insert, options: Optio
     request = replace(
         request,
         replace_where=statement.replaces or request.replace_where,
+        replace_condition=statement.condition,
         dynamic_partitions=statement.by_partition or (by_option and statement.replaces == ""),
     )
     with resetting_transaction(spark, conf):

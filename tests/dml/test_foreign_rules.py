@@ -124,6 +124,31 @@ def test_no_rule_runs_the_code_of_a_stranger(session: SparkSession, tmp_path: Pa
         _refused(table, tmp_path, lambda table=table: table.write(session.range(2)), kind, what)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE {t} SET r = DEFAULT",
+        "MERGE INTO {t} t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET r = DEFAULT",
+        "MERGE INTO {t} t USING (SELECT 9L AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, r) "
+        "VALUES (s.id, DEFAULT)",
+        "INSERT INTO {t} VALUES (5, DEFAULT)",
+        "INSERT OVERWRITE {t} (r, id) VALUES (DEFAULT, 5)",
+    ],
+)
+def test_no_keyword_runs_the_code_of_a_stranger(session: SparkSession, tmp_path: Path, statement: str) -> None:
+    for number, (what, text) in enumerate(DANGEROUS.items()):
+        root = tmp_path / f"table{number}"
+        sql = text.replace("{file}", str(tmp_path / "secret.txt"))
+        table = _default(session, root, sql, data_file(root / "a.parquet", {"id": [1, 2]}))
+        command = statement.replace("{t}", f"delta.`{table.path}`")
+        _refused(table, tmp_path, lambda command=command: session.sql(command), statement, what)
+    table = _default(
+        session, tmp_path / "good", "concat('a', 'b')", data_file(tmp_path / "good/a.parquet", {"id": [1]})
+    )
+    session.sql(statement.replace("{t}", f"delta.`{table.path}`"))
+    assert table.read().where("r = 'ab'").count() == 1
+
+
 def test_no_filter_is_derived_from_the_code_of_a_stranger(session: SparkSession, tmp_path: Path) -> None:
     table = _partition(session, tmp_path / "table", DANGEROUS["in an argument that analysis evaluates"])
     assert table.read().where("id = 1").count() == 0

@@ -36,24 +36,30 @@ Widens = Callable[[DataType, DataType], bool]
 
 
 def merged(
-    metadata: Metadata, data: StructType, *, protocol: Protocol | None = None, conf: Mapping[str, str] | None = None
+    metadata: Metadata,
+    data: StructType,
+    *,
+    protocol: Protocol | None = None,
+    conf: Mapping[str, str] | None = None,
+    integers: bool = True,
 ) -> Metadata:
     """The metadata after schema evolution with data of the schema `data`; unchanged if nothing changes.
 
     Columns that only the data has are added. If the table allows it (`protocol` and `delta.enableTypeWidening`),
-    columns get the data's wider types, as far as the session's `conf` allows. Raises SchemaMismatchError,
-    InvalidArgumentError for an invalid value in `conf`, UnsupportedFeatureError.
+    columns get the data's wider types, as far as the session's `conf` allows. `integers`: bytes and shorts of other
+    tables are widened too, up to integer. Raises SchemaMismatchError, UnsupportedFeatureError, and
+    InvalidArgumentError for an invalid value in `conf`.
     """
     current = parse_schema(metadata.schema_string)
     if protocol is None or not widening(metadata, protocol):
-        new_schema = merged_schema(current, data)
+        new_schema = merged_schema(current, data, integers=integers)
     else:
         automatic, iceberg = automatic_of(conf or {}), bound_by_iceberg(protocol)
 
         def widens(old: DataType, new: DataType) -> bool:
             return type_widening.widens_by_itself(old, new, automatic, iceberg=iceberg)
 
-        plain = merged_schema(current, data, widens)
+        plain = merged_schema(current, data, widens, integers=integers)
         new_schema = recorded(plain, current)
         if new_schema is not plain and "typeWidening" not in supported(protocol):
             raise UnsupportedFeatureError(
@@ -73,14 +79,19 @@ def _never(old: DataType, new: DataType) -> bool:
     return False
 
 
-def merged_schema(table: StructType, data: StructType, widens: Widens = _never) -> StructType:
+def merged_schema(table: StructType, data: StructType, widens: Widens = _never, *, integers: bool = True) -> StructType:
     """The table's schema merged with the data's, as in Delta: names are compared without case, new columns are added at
     the end of their struct and are nullable, a void column gets the data's type, byte and short are widened up to
-    integer, and `widens` decides which other types are widened to the data's. All other types stay the table's: the
-    write checks whether the data fits.
+    integer (if `integers`), and `widens` decides which other types are widened to the data's. All other types stay the
+    table's: the write checks whether the data fits.
     """
     check_no_duplicates(data)
-    return cast(StructType, _merged(table, data, widens))
+
+    def all_widenings(old: DataType, new: DataType) -> bool:
+        wider = integers and old in _ONE_PHYSICAL_TYPE and new in _ONE_PHYSICAL_TYPE
+        return widens(old, new) or (wider and _ONE_PHYSICAL_TYPE.index(old) < _ONE_PHYSICAL_TYPE.index(new))
+
+    return cast(StructType, _merged(table, data, all_widenings))
 
 
 def _merged(kept: DataType, data: DataType, widens: Widens) -> DataType:
@@ -106,8 +117,6 @@ def _merged(kept: DataType, data: DataType, widens: Widens) -> DataType:
         return _nullable(data)
     if widens(kept, data):
         return data
-    if kept in _ONE_PHYSICAL_TYPE and data in _ONE_PHYSICAL_TYPE:
-        return max(kept, data, key=_ONE_PHYSICAL_TYPE.index)
     return kept
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions
+from pyspark.sql import Column, DataFrame, functions
 
 from ...core.protocol import partition_values, schema
 from ...core.protocol.actions import AddFile
@@ -19,10 +19,10 @@ from ..command.command import Command
 from ..command.removal import Removal
 
 
-def condition(command: Command, text: str) -> scan.Condition:
-    """The replaceWhere condition, resolved against the current version of the table."""
+def condition(command: Command, text: str, column: Column | None = None) -> scan.Condition:
+    """The replaceWhere condition, resolved against the current version of the table; `column` is what `text` prints."""
     frame = scan.for_conditions(command.spark, command.snapshot)
-    split = scan.split_condition(frame, text, command.snapshot.mapping)
+    split = scan.split_condition(frame, text if column is None else column, command.snapshot.mapping)
     if split.data is not None and not REPLACE_WHERE_DATA_COLUMNS.of(command.log.conf):
         raise InvalidArgumentError(
             f"replaceWhere '{text}' names columns that {command.log.table} is not partitioned by, "
@@ -72,7 +72,7 @@ def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: 
     )
 
 
-def checked(command: Command, frame: DataFrame, condition: str) -> DataFrame:
+def checked(command: Command, frame: DataFrame, condition: str, column: Column | None = None) -> DataFrame:
     """The frame with a check that fails the job at a row for which the condition isn't TRUE, unless it is disabled."""
     if not REPLACE_WHERE_CHECK.of(command.log.conf):
         return frame
@@ -84,4 +84,4 @@ def checked(command: Command, frame: DataFrame, condition: str) -> DataFrame:
         "nothing was written"
     )
     mismatch = "DELTA_REPLACE_WHERE_MISMATCH", {"replaceWhere": condition, "message": message}
-    return checks.checked(frame, functions.expr(condition), message, broken=mismatch)
+    return checks.checked(frame, functions.expr(condition) if column is None else column, message, broken=mismatch)

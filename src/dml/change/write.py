@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol import features, properties, schema
@@ -53,6 +53,7 @@ class StreamBatch:
 class WriteRequest:
     """A validated write request. `mode` is Append, Overwrite, ErrorIfExists or Ignore.
 
+    `replace_condition` is what `replace_where` prints; without it, that text is the condition.
     `data_change=False` declares that the write only rearranges existing rows. `file_options` configure the data files
     (`engine.write.write_spec.WriteOptions`).
     """
@@ -65,6 +66,7 @@ class WriteRequest:
     merge_schema: bool = False
     overwrite_schema: bool = False
     replace_where: str | None = None
+    replace_condition: Column | None = None
     dynamic_partitions: bool = False
     data_change: bool = True
     commit: CommitOptions = PLAIN
@@ -137,9 +139,9 @@ def _write(
         data = rows.fitted(command, frame)
         removal = Removal()
         if request.replace_where is not None and request.overwrites:
-            data = overwrite.checked(command, data, request.replace_where)
+            data = overwrite.checked(command, data, request.replace_where, request.replace_condition)
             if replaces:
-                condition = overwrite.condition(command, request.replace_where)
+                condition = overwrite.condition(command, request.replace_where, request.replace_condition)
                 if not request.data_change and condition.data is not None:
                     raise InvalidArgumentError(
                         "dataChange=false allows a replaceWhere on partition columns only: any other condition would "

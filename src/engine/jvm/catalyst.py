@@ -22,6 +22,15 @@ def attribute_name_parts(gateway: Gateway, name: str) -> tuple[str, ...]:
     return tuple(Gateway.elements(attribute.parseAttributeName(name)))
 
 
+def by_names(spark: "SparkSession", expression: JavaObject) -> JavaObject:
+    """The expression with names in place of its resolved columns, to resolve it over other plans."""
+    gateway = Gateway.of(spark)
+    attribute = gateway.jvm.org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute
+    expression, columns = gateway.in_one_spelling(spark, expression)
+    names = {column: attribute(gateway.seq([column.name()])) for column in columns if column.resolved()}
+    return expression.transform(gateway.scala_map(names)) if names else expression
+
+
 @lru_cache(maxsize=4)
 def built_in_functions(gateway: Gateway) -> frozenset[str]:
     """The names of Spark's built-in functions, in lower case."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...core.protocol.rules import Check, Identity, Rules
-from ...core.protocol.schema import StructField, StructType, dotted, quoted
+from ...core.protocol.schema import DEFAULT_KEY, StructField, StructType, dotted, quoted
 from ...errors import SchemaMismatchError, UnsupportedFeatureError
 from ..jvm import plans
 from ..jvm.connection.sessions import is_classic
@@ -32,6 +32,17 @@ def with_defaults(df: "DataFrame", absent: Iterable[StructField], rules: Rules, 
     for name, sql in defaults.items():
         _check_value(df, sql, f"the default value of the column {dotted((name,))}", table)
     return df.withColumns({name: F.expr(sql) for name, sql in defaults.items()}) if defaults else df
+
+
+def check_default(spark: "SparkSession", schema: StructType, field: StructField, table: str) -> None:
+    """Check the default value of a column that a statement calls DEFAULT, before Spark resolves it.
+
+    Raises UntrustedTableError and SchemaMismatchError for one that can't be evaluated.
+    """
+    sql = field.metadata.get(DEFAULT_KEY)
+    if sql is not None:
+        what = f"the default value of the column {dotted((field.name,))}"
+        _check_value(expressions.empty(spark, schema), str(sql), what, table)
 
 
 def _check_value(df: "DataFrame", sql: str, what: str, table: str) -> None:

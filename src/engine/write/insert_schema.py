@@ -23,7 +23,7 @@ def evolved(
     by_name: bool,
     static: Collection[str],
 ) -> StructType:
-    """The table's columns after the INSERT: new columns are added, and types are widened as by mergeSchema.
+    """The table's columns after the INSERT: new columns are added, and with type widening types are widened.
 
     `data` is the schema of the rows. `listed`: the columns that the statement lists, to which nothing is added.
     `by_name`: the rows' columns are matched by name; otherwise by position, and columns after the table's last one are
@@ -42,7 +42,7 @@ def evolved(
     fields = [replace(f, name=names[i]) if i < len(names) else f for i, f in enumerate(data)]
     if listed:
         fields = [f for f in fields if f.name.lower() in known]
-    changed = merging.merged(
-        metadata, merging.as_nullable(StructType(tuple(fields))), protocol=snapshot.protocol, conf=log.conf
-    )
+    # A number in a statement is an INT, which must not make the SMALLINT of a table without type widening an INT.
+    rows = merging.as_nullable(StructType(tuple(fields)))
+    changed = merging.merged(metadata, rows, protocol=snapshot.protocol, conf=log.conf, integers=False)
     return schemas.parse_schema(changed.schema_string)

@@ -16,7 +16,7 @@ from uuid import uuid4
 from ...core.protocol import schema as schemas
 from ...errors import SchemaMismatchError, UnsupportedFeatureError
 from ...settings.spark_own import STORE_ASSIGNMENT
-from ..jvm import plans
+from ..jvm import catalyst, plans
 from ..jvm.connection import settings
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway, JavaObject, changed, changed_node
@@ -26,6 +26,7 @@ from ..jvm.registry.classes import FILE_INDEX_CLASS, class_name
 from ..jvm.statements import inserts, statements
 from ..jvm.types import read_schema
 from ..read import pinning
+from ..sql import fill
 from . import insert_casts, insert_schema
 
 if TYPE_CHECKING:
@@ -68,12 +69,13 @@ class Insert:
     """A resolved INSERT: the rows, in columns of the table, and what they replace.
 
     `replaces` is a condition as SQL, `""` for the whole table and None for nothing; with `by_partition`, the partitions
-    of the rows are replaced.
+    of the rows are replaced. `condition` is what `replaces` prints: a text has no offset of a timestamp, for example.
     """
 
     frame: "DataFrame"
     replaces: str | None
     by_partition: bool
+    condition: "Column | None" = None
 
 
 # --- the table behind a view --------------------------------------------------------------------------------------
@@ -341,8 +343,10 @@ def _insert(node: JavaObject, frame: "DataFrame") -> Insert:
         return Insert(frame, "", True)
     if kind == "OverwriteByExpression":
         condition = node.deleteExpr()
-        whole = class_name(condition) == "Literal" and condition.value() is True
-        return Insert(frame, "" if whole else str(condition.sql()), False)
+        if class_name(condition) == "Literal" and condition.value() is True:
+            return Insert(frame, "", False)
+        by_names = catalyst.by_names(frame.sparkSession, condition)
+        return Insert(frame, str(condition.sql()), False, Gateway.of(frame.sparkSession).column(by_names))
     raise UnsupportedFeatureError(f"tablelog does not support {kind} of a table by SQL; use df.write or DeltaTable")
 
 
@@ -420,6 +424,8 @@ def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any
         # Spark refuses a list with an unknown name, and suggests columns of the table: of all of them.
         if not listed or known <= {f.name.lower() for f in selected}:
             fields = selected
+    for field in fields:
+        fill.check_default(spark, columns, field, snapshot.table)
     return inserts.InsertTarget(
         gateway, f"delta.`{snapshot.table}`", fields, snapshot.partition_columns, accepts_any=accepts_any
     )

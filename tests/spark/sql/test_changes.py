@@ -57,6 +57,25 @@ def test_names_in_conditions(spark, routes):
     assert table.version == 2
 
 
+def test_a_condition_names_a_column_in_several_spellings(spark, routes):
+    first = routes.make(rows_of(spark), by=("p",))
+    condition = "(id = 1 AND p = 1) OR (ID = 2 AND P = 0) OR (Id = 3 AND S.a = 3 AND s.A = 3)"
+    for form in (condition, F.expr(condition)):
+        table = routes.copy(first)
+        DeltaTable.forPath(spark, table.path).delete(form)
+        assert table.rows("id") == [0, 4, 5]
+    table = routes.copy(first)
+    spark.sql(f"UPDATE {routes.name(table, 'path')} SET id = ID + Id + 10 WHERE {condition}")
+    assert table.rows("id") == [0, 4, 5, 12, 14, 16]
+    table = routes.copy(first)
+    new = "SELECT 2L AS id, 0 AS p, named_struct('a', 9L, 'b', 'y') AS s"
+    spark.sql(f"INSERT INTO {routes.name(table, 'path')} REPLACE WHERE {condition} {new}")
+    assert table.rows("id") == [0, 2, 4, 5]
+    table = routes.copy(first)
+    spark.sql(new).writeTo(routes.name(table, "path")).overwrite((F.col("id") == 2) | (F.col("ID") == 3))
+    assert table.rows("id") == [0, 1, 2, 4, 5]
+
+
 def test_update_by_each_route_is_that_of_the_method(spark, routes):
     first = routes.make(rows_of(spark), by=("p",))
     for route in ROUTES:

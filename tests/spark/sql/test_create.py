@@ -192,6 +192,20 @@ def test_replace(spark, tmp_path, database):
     assert (table.version, os.path.exists(tmp_path / "x")) == (1, False)
 
 
+def test_partition_columns_with_names_that_need_quotes(spark, database):
+    mapped = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    spark.sql(f"CREATE TABLE t (id INT, `a b` INT, `x.y` STRING) USING delta PARTITIONED BY (`a b`, `X.y`) {mapped}")
+    spark.sql("INSERT INTO t VALUES (1, 2, 'z')")
+    spark.sql("CREATE TABLE u USING delta PARTITIONED BY (`a-b`) AS SELECT 1 AS id, 2 AS `a-b`")
+    assert partition_columns(spark, "t") == ["a b", "x.y"]
+    assert partition_columns(spark, "u") == ["a-b"]
+    assert tuple(spark.table("t").where("`x.y` = 'z' AND `a b` = 2").first()) == (1, 2, "z")
+
+
+def partition_columns(spark, name):
+    return spark.sql(f"DESCRIBE DETAIL {name}").first().partitionColumns
+
+
 @pytest.mark.parametrize(
     ("clauses", "expected"),
     [

@@ -182,3 +182,24 @@ def test_insert_into(spark, routes):
         assert rows(table) == [(0, 0), (2, 0), (9, 1)]
         added.write.mode("overwrite").insertInto(name)
         assert rows(table) == [(9, 1)]
+
+
+def test_a_condition_keeps_the_offset_of_a_timestamp_in_a_repeated_hour(spark, routes, conf):
+    conf("spark.sql.session.timeZone", "Europe/Berlin")  # 02:30 of this day was twice, an hour apart
+    first, second = (f"TIMESTAMP'2024-10-27 0{hour}:30:00Z'" for hour in (0, 1))
+    for by in ((), ("t",)):
+        made = routes.make(spark.sql(f"SELECT 1 AS id, {first} AS t UNION ALL SELECT 2, {second}"), by=by)
+        new, where = f"SELECT 3 AS id, {second} AS t", f"t >= {second}"
+        table = routes.copy(made)
+        spark.sql(f"INSERT INTO {routes.name(table, 'path')} REPLACE WHERE {where} {new}")
+        assert [row[0] for row in rows(table)] == [1, 3]
+        table = routes.copy(made)
+        spark.sql(new).writeTo(routes.name(table, "path")).overwrite(F.expr(where))
+        assert [row[0] for row in rows(table)] == [1, 3]
+
+
+def test_a_condition_keeps_a_backslash_of_a_session_without_escapes(spark, routes, conf):
+    conf("spark.sql.parser.escapedStringLiterals", "true")
+    made = routes.make(spark.createDataFrame([("a\\d",), ("b",)], "s string"))
+    spark.sql(rf"INSERT INTO {routes.name(made, 'path')} REPLACE WHERE s = 'a\d' SELECT 'a\d'")
+    assert sorted(row.s for row in made.read().collect()) == ["a\\d", "b"]

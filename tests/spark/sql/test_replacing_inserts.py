@@ -139,6 +139,18 @@ def test_evolution_widens_types(spark, grammar, database):
     assert [row.id for row in spark.table("w").orderBy("id").collect()] == [5, 6]
 
 
+def test_evolution_keeps_small_integers_without_type_widening(spark, grammar, database):
+    spark.sql("CREATE TABLE t (id TINYINT, s STRUCT<a: SMALLINT>) USING delta")
+    spark.sql("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 5, named_struct('a', 1, 'b', 2)")
+    assert spark.table("t").schema.simpleString() == "struct<id:tinyint,s:struct<a:smallint,b:int>>"
+    refused(
+        spark,
+        "INSERT WITH SCHEMA EVOLUTION INTO t SELECT 500, NULL",
+        "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+        PySparkException,
+    )
+
+
 def test_evolution_by_the_session_and_by_options(spark, table, conf):
     conf("spark.databricks.delta.schema.autoMerge.enabled", "true")
     spark.sql("INSERT INTO t SELECT 5, 'e', 5, 50 AS more")

@@ -278,7 +278,8 @@ class Gateway:
         plan = frames.analyzed(frame)
         output, names = plan.output(), plan.schema()  # fetches only the columns it needs: a table may have thousands
         mapping = {}
-        for column in self.references(expression):
+        expression, columns = self.in_one_spelling(frame.sparkSession, expression)
+        for column in columns:
             if column.resolved() and column.exprId().id() not in kept:
                 index = names.getFieldIndex(column.name())
                 if not index.isDefined() and not settings.case_sensitive(frame.sparkSession):
@@ -290,6 +291,19 @@ class Gateway:
         if not mapping:
             return expression
         return expression.transform(self.scala_map(mapping))
+
+    def in_one_spelling(self, spark: "SparkSession", expression: JavaObject) -> "tuple[JavaObject, list[JavaObject]]":
+        """The expression with each resolved column in one of the spellings that the user has for it, and its columns.
+
+        A resolved column keeps the user's spelling, and columns in different spellings aren't equal as keys of a map.
+        """
+        columns = self.references(expression)  # each column once, whatever its spellings
+        resolved = [column for column in columns if column.resolved()]
+        if not resolved or settings.case_sensitive(spark):
+            return expression, columns
+        strategies = self.jvm.org.apache.spark.sql.execution.datasources
+        strategy = getattr(getattr(strategies, "DataSourceStrategy$"), "MODULE$")
+        return strategy.normalizeExprs(self.seq([expression]), self.seq(resolved)).apply(0), columns
 
     def has_subquery(self, expression: JavaObject) -> bool:
         return bool(self.expressions.SubqueryExpression.hasSubquery(expression))

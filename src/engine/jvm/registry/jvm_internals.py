@@ -72,6 +72,7 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_EXECUTION, "streaming.runtime.StreamExecution", "the plan of a query", "analyzedPlan"),
     _of(_EXECUTION, "streaming.runtime.StreamingRelation", "a source in a plan", "dataSource"),
     _of(_SOURCES, "DataSource", "the options of a source", "options"),
+    _of(_SOURCES, "DataSourceStrategy$", "one spelling of each column", "MODULE$", "normalizeExprs"),
     _of(_LOGICAL, "EventTimeWatermark", "the event time of a query", "eventTime", "child"),
     _of(_SPARK, "unsafe.Platform", "exceptions that are raised again", "throwException"),
     # sessions

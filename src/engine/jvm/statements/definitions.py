@@ -137,7 +137,8 @@ def partitioning(transforms: JavaObject) -> Partitioning:
     for transform in _elements(transforms):
         kind = str(transform.name())
         if kind == "identity":
-            names.append(schemas.dotted(strings(transform.ref().parts())))
+            parts = strings(transform.ref().parts())
+            names.append(parts[0] if len(parts) == 1 else schemas.dotted(parts))  # the latter is refused by this name
         elif kind == "cluster_by":
             cluster_by = tuple(strings(column.parts()) for column in _elements(transform.columnNames()))
         else:

@@ -16,6 +16,7 @@ from ....engine.jvm.connection.gateway import Gateway, changed_node
 from ....engine.jvm.statements import definitions, inserts, row_changes, statements
 from ....engine.jvm.statements.row_changes import Assigned, CommonTables
 from ....engine.read.scan import Alias
+from ....engine.sql import fill
 from ....engine.write import view_inserts
 from ....errors import InvalidArgumentError, UnsupportedFeatureError
 from ...delta_table.describe import local_frame
@@ -134,7 +135,9 @@ def _default(spark: SparkSession, table: tables.NamedTable, assignment: Assigned
     name = dotted(assignment.column)
     case_sensitive = settings.case_sensitive(spark)
     path = assignments.path_of(name, assignment.column, columns, alias, case_sensitive=case_sensitive, command=command)
-    text = assignments.field_of(path, columns).metadata.get(DEFAULT_KEY)
+    field = assignments.field_of(path, columns)
+    fill.check_default(spark, columns, field, table.log.table)
+    text = field.metadata.get(DEFAULT_KEY)
     return functions.lit(None) if text is None else functions.expr(str(text))
 
 

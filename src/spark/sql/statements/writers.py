@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import Column
 
 from ....dml.change.write import write
-from ....engine.jvm import builders
+from ....engine.jvm import builders, catalyst
 from ....engine.jvm.connection.gateway import Gateway
 from ...conf import session_conf
 from ...options import Options, write_request
@@ -28,8 +28,12 @@ def write_to(writer: Any, method: str, condition: Column | None = None) -> bool:
     table.check_newest()
     options, conf = Options(builders.v2_options(writer)), session_conf(spark, table.log.table)
     request = write_request(options, conf, mode="Append" if method == "append" else "Overwrite")
-    where = None if condition is None else str(Gateway.of(spark).expression(spark, condition).sql())
-    request = replace(request, replace_where=where, dynamic_partitions=method == "overwritePartitions")
+    request = replace(request, replace_where=None, dynamic_partitions=method == "overwritePartitions")
+    if condition is not None:
+        gateway = Gateway.of(spark)
+        expression = gateway.expression(spark, condition)
+        by_names = gateway.column(catalyst.by_names(spark, expression))
+        request = replace(request, replace_where=str(expression.sql()), replace_condition=by_names)
     with resetting_transaction(spark, conf):
         write(spark, table.log, builders.frame_of(writer), request)
     return True
