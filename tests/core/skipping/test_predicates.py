@@ -23,7 +23,6 @@ from tablelog.core.skipping.predicates import (
     conjuncts,
     partition_only,
     split,
-    translated,
     walk,
 )
 
@@ -75,11 +74,6 @@ def test_flat_conjunctions() -> None:
     assert all_of([]) == TRUE
     assert all_of([TRUE, P]) == P
     assert all_of([And((P, A)), B]) == And((P, A, B))
-
-
-def test_what_only_spark_can_evaluate_is_not_translated() -> None:
-    assert translated(And((P, Not(A))))
-    assert not translated(And((P, Not(Opaque("f()")))))
 
 
 def test_depth_costs_no_recursion() -> None:
