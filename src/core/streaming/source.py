@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Literal
 
 from ...errors import (
-    ChangeDataMissingError,
     MissingCommitError,
     TablelogError,
     UnsupportedFeatureError,
@@ -23,7 +22,7 @@ from ..table.changes import Bound, Commit
 from ..table.readable_log import ReadableLog
 from ..table.snapshot import Snapshot
 from .commit_tail import CommitTail, lost_end
-from .commits import NO_RULES, CommitFiles, CommitRules, of_commit
+from .commits import NO_RULES, CommitFiles, CommitRules, changes_missing, of_commit
 from .event_times import EventTimeOrder, TimeRange
 from .initial_files import InitialFiles, other_order
 from .limits import NO_LIMITS, Admission, ReadLimits
@@ -350,7 +349,7 @@ class TableStream:
         if snapshot is not None:
             self._schema.check(snapshot.metadata, snapshot.version)
             if self._options.rules.changes and not snapshot.properties.enable_change_data_feed:
-                raise self._no_changes(version)
+                raise changes_missing(self._log.table, version)
         self._checked_start = True
 
     # --- versions -------------------------------------------------------------------------------------------------
@@ -408,7 +407,7 @@ class TableStream:
             if self._begun_tracking is None:
                 self._schema.check(files.metadata, version)
             if self._options.rules.changes and not TableProperties.of(files.metadata).enable_change_data_feed:
-                raise self._no_changes(version)
+                raise changes_missing(self._log.table, version)
         if files.protocol is not None:
             check_readable(files.protocol, files.metadata, self._log.table)
         if self._kept_files + len(files.files) <= _KEPT_FILES:
@@ -421,21 +420,6 @@ class TableStream:
             self._kept_files -= len(self._kept.pop(version).files)
         if not begin.initial:
             self._initial = None
-
-    def _no_changes(self, version: int) -> ChangeDataMissingError:
-        return ChangeDataMissingError(
-            f"The changes of {self._log.table} can't be read from version {version} on, because "
-            "delta.enableChangeDataFeed isn't true in that version. Start with a version that has change data.",
-            condition="DELTA_MISSING_CHANGE_DATA",
-            parameters={
-                "startVersion": version,
-                "endVersion": version,
-                "version": version,
-                "key": "delta.enableChangeDataFeed",
-            },
-            table=self._log.table,
-            version=version,
-        )
 
     def _with_times(self, commits: Sequence[Commit], begin: SourceOffset) -> Sequence[Commit]:
         """The commits with their times, for a stream of changes."""
