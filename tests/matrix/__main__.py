@@ -20,7 +20,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m matrix", description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="names of cells, such as 3.12-* or preview")
     parser.add_argument("--smoke", action="store_true", help="the cells that CI runs")
-    parser.add_argument("--page", action="store_true", help="put the newest result of each cell into docs/tested.md")
+    parser.add_argument("--page", action="store_true", help="put the newest results into docs/tested.md and README.md")
     parser.add_argument("--list", action="store_true", help="only print the names")
     arguments = parser.parse_args()
     cells = list(SMOKE) if arguments.smoke else selected(arguments.patterns)
@@ -40,6 +40,7 @@ def main() -> int:
     if arguments.page:
         every = report.newest(without_result(), BUILD / "results")
         report.into_page(ROOT / "docs" / "tested.md", report.markdown(every))
+        report.into_page(ROOT / "README.md", report.overview([result for result in every if result.name != PREVIEW]))
     ran = [result for result in results if result.outcome != NOT_RUN]
     nothing = not ran and not arguments.smoke
     return int(nothing or any(result.outcome == FAILED for result in ran))

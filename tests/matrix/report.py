@@ -1,4 +1,4 @@
-"""The table of a run: on the terminal, in build/matrix, and in docs/tested.md."""
+"""The table of a run: on the terminal, in build/matrix, in docs/tested.md, and in short in the README."""
 
 import json
 import os
@@ -31,6 +31,37 @@ def markdown(results: Sequence[Result]) -> str:
     rows = [_HEADER, ("---",) * len(_HEADER), *lines(results)]
     table = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
     return f"{platform.system()} {platform.machine()}, Java {_java()}.\n\n{table}\n"
+
+
+def overview(results: Sequence[Result]) -> str:
+    """A table for the README: for each Python and Spark, the kinds of session, what came of them, and when."""
+    pythons, sparks = (_minors(versions) for versions in zip(*((r.python, r.spark) for r in results), strict=True))
+    rows = [("", *(f"PySpark {spark}" for spark in sparks)), ("---",) * (len(sparks) + 1)]
+    for python in pythons:
+        own = [result for result in results if _minor(result.python) == python]
+        rows.append((f"Python {python}", *(_kinds(r for r in own if _minor(r.spark) == spark) for spark in sparks)))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
+
+
+def _minors(versions: Iterable[str]) -> list[str]:
+    return sorted({_minor(version) for version in versions}, key=lambda minor: tuple(map(int, minor.split("."))))
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _kinds(results: Iterable[Result]) -> str:
+    """Each kind of session once, with the worst outcome and the oldest date of its cells."""
+    kinds: dict[str, list[Result]] = {}
+    for result in results:
+        kinds.setdefault(result.session.partition(",")[0], []).append(result)
+    said = []
+    for kind, cells in sorted(kinds.items(), key=lambda item: item[0].lower()):
+        outcomes = {cell.outcome for cell in cells} - {PASSED}
+        dates = sorted(cell.on for cell in cells if cell.on)
+        said.append(" ".join([f"{kind}:", ", ".join(sorted(outcomes)) or PASSED, *dates[:1]]))
+    return "<br>".join(said)
 
 
 def text(results: Sequence[Result]) -> str:

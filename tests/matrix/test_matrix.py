@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from matrix import environments, report
-from matrix.cells import CELLS, PREVIEW, SMOKE, Cell, pairs, possible, selected
+from matrix.cells import CELLS, PREVIEW, PYTHONS, SMOKE, SPARKS, Cell, pairs, possible, selected
 from matrix.runs import FAILED, NOT_RUN, PASSED, Result, _counts
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "tested.md"
+README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = README.parent / "docs" / "tested.md"
 
 
 def test_every_pair_of_values_is_in_a_cell() -> None:
@@ -74,6 +75,21 @@ def test_what_did_not_pass_is_counted(tmp_path: Path) -> None:
     assert _counts(tmp_path / "absent.xml") == (0, ())
 
 
+def test_the_readme_says_of_each_python_and_spark_what_was_run_when() -> None:
+    results = [
+        Result("a", "3.13.0", "4.3.0", "classic, Hive", PASSED, "9 passed", on="2026-11-23"),
+        Result("b", "3.13.0", "4.3.0", "classic, UTC", PASSED, "9 passed", on="2026-11-21"),
+        Result("c", "3.13.0", "4.3.0", "Connect, UTC", FAILED, "1 failed", on="2026-11-22"),
+        Result("d", "3.12", "4.10", "Connect, UTC", NOT_RUN, "no python3.12", on=""),
+    ]
+    assert report.overview(results).splitlines() == [
+        "|  | PySpark 4.3 | PySpark 4.10 |",
+        "| --- | --- | --- |",
+        "| Python 3.12 |  | Connect: not run |",
+        "| Python 3.13 | classic: passed 2026-11-21<br>Connect: failed 2026-11-22 |  |",
+    ]
+
+
 def test_the_table_says_what_was_run_and_what_was_not(tmp_path: Path) -> None:
     results = [
         Result("a", "3.13.0", "4.3.0", "classic, Hive", PASSED, "9 passed", 9, on="2026-11-23"),
@@ -113,3 +129,11 @@ def test_the_page_has_a_row_for_each_cell() -> None:
     shown = [(minor(python), minor(spark), session) for python, spark, session, *_ in rows[:-1]]
     assert shown == [(cell.python, cell.spark, cell.session) for cell in CELLS]
     assert "the newest preview on PyPI" in rows[-1][2]
+
+
+def test_the_readme_has_a_row_for_each_python_and_a_column_for_each_spark() -> None:
+    _, _, rest = README.read_text(encoding="utf-8").partition(report.BEGIN)
+    head, _, *rows = rest.partition(report.END)[0].strip().splitlines()
+    assert head == f"|  | {' | '.join(f'PySpark {spark}' for spark in SPARKS)} |"
+    assert [row.split(" | ")[0] for row in rows] == [f"| Python {python}" for python in PYTHONS]
+    assert all(cell.strip() for row in rows for cell in row.strip("| ").split("|"))
