@@ -65,4 +65,5 @@ _FILE_METADATA = thrift.struct({4: (thrift.LIST, thrift.list_of(thrift.STRUCT, _
 def row_groups(footer: bytes) -> list[RowGroup]:
     """The row groups of a footer (parquet-format, "parquet.thrift", FileMetaData). ValueError if it is damaged."""
     found, _ = _FILE_METADATA(footer, 0)
-    return found.get(4, [])
+    groups: list[RowGroup] = found.get(4, [])
+    return groups

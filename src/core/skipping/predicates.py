@@ -164,6 +164,11 @@ def partition_only(predicate: Predicate, partition_columns: Iterable[str]) -> bo
     return True
 
 
+def is_translated(predicate: Predicate) -> bool:
+    """Whether no part of the predicate is `Opaque`."""
+    return not any(isinstance(node, Opaque) for node in walk(predicate))
+
+
 def conjuncts(predicate: Predicate) -> Iterator[Predicate]:
     """The parts that must all be TRUE for the predicate to be TRUE."""
     pending = [predicate]

@@ -21,6 +21,7 @@ from tablelog.core.skipping.predicates import (
     all_of,
     columns,
     conjuncts,
+    is_translated,
     partition_only,
     split,
     walk,
@@ -93,3 +94,8 @@ def test_literals_of_any_year_and_bytes_that_are_no_text_are_pickled() -> None:
             back = pickle.loads(pickle.dumps(predicate))
             assert back == predicate
             assert type(back) is type(predicate)
+
+
+def test_what_only_spark_can_evaluate_is_not_translated() -> None:
+    assert is_translated(And((P, Not(A))))
+    assert not is_translated(And((P, Not(Opaque("f()")))))
