@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...error_context import error_context, sets_table
 from ...errors import ChecksumMismatchError, CorruptLogError
 from ...settings.declarations import CORRUPTION_IS_FATAL
-from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals
+from ..log.replay import NO_FILES, CommitOverlay, Header, LogicalFile, Totals, vector_id
 from ..protocol.actions import Action, AddFile, DomainMetadata, FileKey, Metadata, Protocol, SetTransaction
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.paths import crc_name
@@ -275,6 +275,12 @@ class Snapshot:
         from ..log.columns import FILE_SCHEMA, adds_of
 
         return adds_of(self.select(FILE_SCHEMA.names))
+
+    @sets_table
+    def file_key(self, row: int) -> FileKey:
+        """The path, as it is in the log, and the id of the deletion vector of a row of `files`."""
+        files = self.files
+        return files.column("path")[row].as_py(), vector_id(files.column("deletionVector")[row].as_py())
 
     @property
     @sets_table

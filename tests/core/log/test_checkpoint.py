@@ -161,6 +161,7 @@ def test_removed_domains_and_deletion_vectors() -> None:
     snapshot = builder.log().snapshot()
     assert snapshot.domain_metadata == {"e": DomainMetadata("e", '{"x":1}', False)}
     assert snapshot.add_files()[0].deletion_vector == vector
+    assert snapshot.file_key(0) == ("a", vector.unique_id)
 
 
 def test_a_checkpoint_that_is_there_stays(caplog: pytest.LogCaptureFixture) -> None:
@@ -288,6 +289,7 @@ def test_a_checkpoint_as_other_writers_type_it() -> None:
     assert snapshot.base_version == 6
     assert sorted(snapshot.files["path"].to_pylist()) == before
     assert all(a.deletion_vector is None and a.tags is None for a in snapshot.add_files())
+    assert snapshot.file_key(0)[1] is None
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ ACCESSORS: dict[str, Callable[[Snapshot], Any]] = {
     "prune": lambda s: rows(s.prune_mask(Compare("<", ("id",), pa.scalar(4)), time_zone="UTC")),
     "pieces": lambda s: [rows(p.column("stats")) for p in s.pieces(with_stats=True)],
     "vectors": lambda s: rows(s.files.column("deletionVector")),
+    "keys": lambda s: [s.file_key(row) for row in range(s.files.num_rows)],
     "tombstones": lambda s: texts(s.tombstones),
     "totals": lambda s: (s.num_files, s.size_in_bytes),
     "verify": lambda s: s.verify(),

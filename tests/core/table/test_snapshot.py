@@ -81,6 +81,7 @@ def test_actions_by_mask_and_by_indices(builder) -> None:
     assert snapshot.add_files(mask) == [everything[1], everything[6]]
     assert snapshot.add_files(pa.chunked_array([mask])) == [everything[1], everything[6]]
     assert snapshot.add_files([]) == []
+    assert [snapshot.file_key(row) for row in (0, 6)] == [("0", None), ("8", None)]
 
 
 def test_an_action_of_a_commit_is_given_back_as_it_was_read() -> None:
