@@ -19,6 +19,8 @@ _SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
 HEAVY = 0.05
 """A larger share of deleted rows makes a file worth rewriting; the default of OPTIMIZE."""
 _MOST = 12
+_MOST_BYTES = 1 << 62
+"""Half of what 64 bits hold, so that two such numbers can be added."""
 
 
 def file_facts(files: "pa.Table", rows: "pa.Array", target: int, after: int) -> FileFacts:
@@ -32,21 +34,23 @@ def file_facts(files: "pa.Table", rows: "pa.Array", target: int, after: int) -> 
     """
     import pyarrow.compute as pc
 
+    from ..core.log.columns import exact_sum
+
     sizes, small = files.column("size"), max(target // SMALL_SHARE, 1)
     count = files.num_rows
-    deleted = _sum(pc.struct_field(files.column("deletionVector"), "cardinality"))
+    deleted = exact_sum(pc.struct_field(files.column("deletionVector"), "cardinality"))
     below = sizes.filter(pc.less(sizes, small))
     return FileFacts(
         target,
         small,
         count,
-        _sum(sizes),
-        None if rows.null_count else _sum(rows) - deleted,
+        exact_sum(sizes),
+        None if rows.null_count else exact_sum(rows) - deleted,
         deleted,
         median(sizes),
         tuple(_classes(sizes)),
         len(below),
-        _sum(below),
+        exact_sum(below),
         after,
     )
 
@@ -54,13 +58,15 @@ def file_facts(files: "pa.Table", rows: "pa.Array", target: int, after: int) -> 
 def _classes(sizes: "pa.ChunkedArray") -> list[SizeClass]:
     import pyarrow.compute as pc
 
+    from ..core.log.columns import exact_sum
+
     found = []
     for lower, upper in zip(_EDGES, (*_EDGES[1:], None), strict=True):
         inside = pc.greater_equal(sizes, lower)
         if upper is not None:
             inside = pc.and_(inside, pc.less(sizes, upper))
         part = sizes.filter(inside)
-        found.append(SizeClass(lower, upper, len(part), _sum(part)))
+        found.append(SizeClass(lower, upper, len(part), exact_sum(part)))
     return found
 
 
@@ -74,7 +80,10 @@ def partitions(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    sizes = files.column("size").combine_chunks()
+    from ..core.log.columns import exact_sum
+
+    sizes = _bounded(files.column("size").combine_chunks())
+    target = min(target, _MOST_BYTES)
     is_small = pc.less(sizes, max(target // SMALL_SHARE, 1))
     is_open = pc.less(sizes, target)  # OPTIMIZE combines these files
     keys = {f"k{i}": column_of(files.column("partitionValues"), name) for i, name in enumerate(physical)}
@@ -107,7 +116,7 @@ def partitions(
         first("size_sum") if columns else (),
         tuple(partition for partition in first("fewer") if partition.fewer > 0),
     )
-    return facts, _sum(after)
+    return facts, exact_sum(after)
 
 
 def _partition(row: dict[str, Any], columns: tuple[str, ...]) -> Partition:
@@ -119,25 +128,26 @@ def _partition(row: dict[str, Any], columns: tuple[str, ...]) -> Partition:
 
 def vector_facts(files: "pa.Table", rows: "pa.Array") -> VectorFacts:
     """The load of deletion vectors; the arguments are as in `file_facts`."""
-    import pyarrow as pa
     import pyarrow.compute as pc
+
+    from ..core.log.columns import exact_sum
 
     deleted = pc.struct_field(files.column("deletionVector"), "cardinality").combine_chunks()
     has = pc.is_valid(deleted)
     deleted, total = deleted.filter(has), rows.filter(has)
-    sizes = pc.cast(files.column("size").combine_chunks().filter(has), pa.float64())
+    sizes = _floats(files.column("size").combine_chunks().filter(has))
     # A file whose number of rows isn't known counts as fully deleted: OPTIMIZE rewrites it too.
-    share = pc.divide(pc.cast(deleted, pa.float64()), pc.cast(total, pa.float64()))
+    share = pc.divide(_floats(deleted), _floats(total))
     share = pc.fill_null(pc.min_element_wise(share, 1.0), 1.0)
-    up_to = [_sum(pc.less_equal(share, limit)) for limit in _SHARES]
+    up_to = [_count(pc.less_equal(share, limit)) for limit in _SHARES]
     heavy = pc.greater(share, HEAVY)
     return VectorFacts(
         len(deleted),
-        _sum(deleted),
+        exact_sum(deleted),
         tuple(count - before for count, before in zip(up_to, [0, *up_to], strict=False)),
-        _sum(heavy),
-        round(_sum(sizes.filter(heavy))),
-        round(_sum(pc.multiply(sizes, share).filter(heavy))),
+        _count(heavy),
+        round(pc.sum(sizes.filter(heavy)).as_py() or 0),
+        round(pc.sum(pc.multiply(sizes, share).filter(heavy)).as_py() or 0),
     )
 
 
@@ -179,6 +189,8 @@ def tombstone_facts(removed: "pa.Table", now_ms: int, retention_ms: int, vacuum_
     """
     import pyarrow.compute as pc
 
+    from ..core.log.columns import exact_sum
+
     times = pc.fill_null(removed.column("time"), 0)
     if vacuum_ms is not None:
         kept = pc.greater_equal(times, vacuum_ms - retention_ms)
@@ -186,7 +198,12 @@ def tombstone_facts(removed: "pa.Table", now_ms: int, retention_ms: int, vacuum_
     sizes = removed.column("size")
     expired = pc.less(times, now_ms - retention_ms)
     return TombstoneFacts(
-        removed.num_rows, _sum(sizes), _sum(expired), _sum(sizes.filter(expired)), retention_ms, vacuum_ms
+        removed.num_rows,
+        exact_sum(sizes),
+        _count(expired),
+        exact_sum(sizes.filter(expired)),
+        retention_ms,
+        vacuum_ms,
     )
 
 
@@ -198,7 +215,24 @@ def median(sizes: "pa.ChunkedArray") -> int:
     return 0 if value is None else int(value)
 
 
-def _sum(values: "pa.Array | pa.ChunkedArray") -> int:
+def _count(mask: "pa.Array | pa.ChunkedArray") -> int:
     import pyarrow.compute as pc
 
-    return pc.sum(values).as_py() or 0
+    return pc.sum(mask).as_py() or 0
+
+
+def _floats(numbers: "pa.Array") -> "pa.Array":
+    """The numbers as floats, rounded: those above 2^53, which only a damaged log has, aren't all floats."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.cast(numbers, pa.float64(), safe=False)
+
+
+def _bounded(sizes: "pa.Array") -> "pa.Array":
+    """Sizes whose sum fits in 64 bits. Only a damaged log has larger ones; Arrow adds without a check for overflow."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    most = pa.scalar(_MOST_BYTES // max(len(sizes), 1), pa.int64())
+    return pc.max_element_wise(pc.min_element_wise(sizes, most), pa.scalar(0, pa.int64()))

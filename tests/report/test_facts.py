@@ -17,7 +17,7 @@ from tablelog.core.protocol.actions import CommitInfo, Protocol
 from tablelog.report import report
 from tablelog.report.facts import Point
 from tablelog.report.growth import changes, named_columns, points
-from tablelog.report.layout import partitions, vector_facts
+from tablelog.report.layout import file_facts, partitions, tombstone_facts, vector_facts
 from tablelog.report.skipping import mean_depth
 
 
@@ -149,6 +149,26 @@ def test_the_load_of_deletion_vectors() -> None:
     of = vector_facts(files, pa.array([100, 100, 100, 100, None], pa.int64()))
     assert (of.files, of.rows, of.shares) == (4, 141, (1, 0, 0, 1, 2))
     assert (of.heavy_files, of.heavy_size, of.freed) == (3, 300, 230)
+
+
+def test_sizes_of_a_damaged_log_are_added_without_overflow() -> None:
+    huge = (1 << 63) - 1
+    vectors = [{"storageType": "u", "pathOrInlineDv": "x", "cardinality": huge}] * 3
+    files = _files(("a", huge), ("a", huge), ("b", -huge)).set_column(
+        FILE_SCHEMA.get_field_index("deletionVector"), "deletionVector", pa.array(vectors, DELETION_VECTOR)
+    )
+    rows = pa.array([huge] * 3, pa.int64())
+    of_files = file_facts(files, rows, 100, 3)
+    assert (of_files.size, of_files.rows, of_files.deleted_rows) == (huge, 0, 3 * huge)
+    assert of_files.classes[-1].size == 2 * huge
+    of, after = partitions(files, ("p",), ("p",), 100)
+    assert [p.values[0][1] for p in of.largest] == ["a", "b"]
+    assert of.largest[0].size > 1 << 60
+    assert after == 2  # a negative size counts as none
+    assert partitions(files, (), (), huge)[1] == 1
+    assert vector_facts(files, rows).rows == 3 * huge
+    removed = pa.table({"path": ["a", "b"], "time": [0, 0], "size": [huge, huge]})
+    assert tombstone_facts(removed, 10, 1, None).expired_size == 2 * huge
 
 
 def test_tombstones_count_until_the_last_vacuum() -> None:

@@ -1,1 +1,1 @@
-"""Maintenance of the log: checkpoints, compactions, cleanup of expired files, diagnosis, decisions of VACUUM."""
+"""Maintenance of the log: checkpoints, compactions, cleanup of expired files, diagnosis."""

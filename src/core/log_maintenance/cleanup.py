@@ -27,7 +27,6 @@ from ..table.version_times import file_times, monotonic
 _log = logging.getLogger(__name__)
 
 DAY_MS = 86_400_000
-HOUR_MS = 3_600_000
 _YOUNGEST_MS = 300_000
 """Files younger than this are never removed: a transaction relies on a version that it listed a minute ago."""
 _STAGING = ".tmp"

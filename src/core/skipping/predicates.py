@@ -164,7 +164,7 @@ def partition_only(predicate: Predicate, partition_columns: Iterable[str]) -> bo
     return True
 
 
-def translated(predicate: Predicate) -> bool:
+def is_translated(predicate: Predicate) -> bool:
     """Whether no part of the predicate is `Opaque`."""
     return not any(isinstance(node, Opaque) for node in walk(predicate))
 

@@ -10,24 +10,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from ...errors import InvalidArgumentError
 from ..protocol import partition_values
 from ..protocol.schema import Column, PrimitiveType, StructType
 from . import stats
 from .bounds import Mask
 from .file_masks import FilesToPrune, Leaf, MayMatch, NanMode, column_type
 from .partition_conditions import by_partition_value
-from .predicates import (
-    And,
-    Constant,
-    Not,
-    Opaque,
-    Or,
-    Predicate,
-    partition_only,
-    translated,
-    walk,
-)
+from .predicates import And, Constant, Not, Opaque, Or, Predicate, walk
 from .stats_conditions import by_statistics
 
 if TYPE_CHECKING:
@@ -100,47 +89,6 @@ def _may_match(
         result = mask if result is None else pc.or_(result, mask)
     assert result is not None
     return result
-
-
-def exact_partition_match(
-    files: "pa.Table",
-    predicate: Predicate,
-    schema: StructType,
-    partition_columns: Sequence[str],
-    *,
-    time_zone: str,
-) -> "pa.BooleanArray":
-    """For each row of `files`: whether `predicate` is TRUE for the file's partition, and so for all its rows.
-
-    `InvalidArgumentError` unless the predicate uses only partition columns and has no `Opaque` part.
-    """
-    if not partition_only(predicate, partition_columns) or not translated(predicate):
-        raise InvalidArgumentError(
-            "the predicate doesn't depend on partition columns alone: use only partition columns and simple comparisons"
-        )
-    try:
-        return _may_match(files, predicate, schema, partition_columns, use_stats=False, time_zone=time_zone)
-    except RecursionError:
-        raise InvalidArgumentError("the predicate is nested too deeply to be evaluated: simplify it") from None
-
-
-def may_match_values(
-    values: Sequence[Mapping[str, str | None]],
-    predicate: Predicate,
-    schema: StructType,
-    partition_columns: Sequence[str],
-    *,
-    time_zone: str,
-) -> list[bool]:
-    """`may_match` by partition values alone, for a few files that aren't in a table."""
-    import pyarrow as pa
-
-    column = pa.array([list(item.items()) for item in values], pa.map_(pa.string(), pa.string()))
-    files = pa.table({"partitionValues": column})
-    matches: list[bool] = may_match(
-        files, predicate, schema, partition_columns, use_stats=False, time_zone=time_zone
-    ).to_pylist()
-    return matches
 
 
 def _flat(predicate: Predicate) -> Predicate:

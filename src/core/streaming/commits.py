@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ...errors import UnsupportedFeatureError
+from ...errors import ChangeDataMissingError, UnsupportedFeatureError
 from ..log.replay import in_commit_timestamp
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, FileAction, Metadata, Protocol, RemoveFile
 from ..table.changes import changes_nothing
@@ -110,3 +110,20 @@ def _check_removal(
         table=table,
         version=version,
     ).with_context(path=removed.path)
+
+
+def changes_missing(table: str, version: int) -> ChangeDataMissingError:
+    """The error for a version of which a stream of changes can't read the changes."""
+    return ChangeDataMissingError(
+        f"The changes of {table} can't be read from version {version} on, because "
+        "delta.enableChangeDataFeed isn't true in that version. Start with a version that has change data.",
+        condition="DELTA_MISSING_CHANGE_DATA",
+        parameters={
+            "startVersion": version,
+            "endVersion": version,
+            "version": version,
+            "key": "delta.enableChangeDataFeed",
+        },
+        table=table,
+        version=version,
+    )

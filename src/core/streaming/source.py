@@ -8,10 +8,8 @@ from itertools import islice
 from typing import Literal
 
 from ...errors import (
-    ChangeDataMissingError,
     MissingCommitError,
     TablelogError,
-    TimestampOutOfRangeError,
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
@@ -24,7 +22,7 @@ from ..table.changes import Bound, Commit
 from ..table.readable_log import ReadableLog
 from ..table.snapshot import Snapshot
 from .commit_tail import CommitTail, lost_end
-from .commits import NO_RULES, CommitFiles, CommitRules, of_commit
+from .commits import NO_RULES, CommitFiles, CommitRules, changes_missing, of_commit
 from .event_times import EventTimeOrder, TimeRange
 from .initial_files import InitialFiles, other_order
 from .limits import NO_LIMITS, Admission, ReadLimits
@@ -32,6 +30,7 @@ from .offset import AFTER_SCHEMA_CHANGE, BEFORE_FILES, SCHEMA_CHANGE, Position, 
 from .planning import Span, VersionFiles, last_position, spans
 from .schema_check import StreamSchema, other_table
 from .schema_tracking import SchemaTracking, common
+from .start import chosen_version
 
 _KEPT_FILES = 200_000
 _READ_AHEAD = 100
@@ -252,26 +251,33 @@ class TableStream:
 
     # --- changes of the schema that a schema log tracks ------------------------------------------------------------
 
+    @property
+    def _begun_tracking(self) -> SchemaTracking | None:
+        """The schema log, once it has an entry."""
+        return self._tracking if self._tracking is not None and self._tracking.active else None
+
     def committed(self, end: SourceOffset) -> None:
         """Note that the batch up to `end` is written. Raises SchemaChangedError if it ended at a schema change."""
-        if self._tracking is not None and self._tracking.active and end.at_schema_change:
+        tracking = self._begun_tracking
+        if tracking is not None and end.at_schema_change:
             files = self._files_of(end.version)
             if files is not None:
-                self._tracking.evolve(files.metadata, files.protocol, end.version)
+                tracking.evolve(files.metadata, files.protocol, end.version)
 
     def _at_schema_change(self, start: SourceOffset) -> SourceOffset | None:
         """The next offset, if the last batch ended at a change of the schema that the stream hasn't followed yet."""
-        if self._tracking is None or not self._tracking.active:
+        if self._begun_tracking is None:
             return None
         if start.index == SCHEMA_CHANGE:
             return replace(start, index=AFTER_SCHEMA_CHANGE)
         return start if start.index == AFTER_SCHEMA_CHANGE and self._changes_schema(start.version) else None
 
     def _changes_schema(self, version: int) -> bool:
-        if self._tracking is None or not self._tracking.active:
+        tracking = self._begun_tracking
+        if tracking is None:
             return False
         files = self._files_of(version)
-        return files is not None and self._tracking.differs(files.metadata, files.protocol, version)
+        return files is not None and tracking.differs(files.metadata, files.protocol, version)
 
     def _begin_tracking(self, version: int, end: SourceOffset | None = None) -> None:
         """Add the first entry to an empty schema log; `end` is the end of a batch that was planned without it."""
@@ -304,36 +310,10 @@ class TableStream:
         start = self._options.start
         if start is None:
             return None
-        newest = self._log.snapshot().version
         if start == "latest":
-            return newest + 1
+            return self._log.snapshot().version + 1
         assert isinstance(start, Bound)
-        version = changes.first_version(self._log, start)
-        if version > newest and not self._options.lenient:
-            if start.timestamp_ms is not None:
-                raise TimestampOutOfRangeError(
-                    f"The startingTimestamp is after version {newest}, the newest of {self._log.table}. Use a time at "
-                    "or before it, or startingVersion=latest.",
-                    condition="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
-                    parameters={"providedTimestamp": start.timestamp_ms},
-                    table=self._log.table,
-                )
-            raise self._no_start(version, newest)
-        if start.version is not None and version <= newest:
-            earliest = self._log.reader.list(0).commits
-            if version not in earliest:
-                raise self._no_start(version, newest, min(earliest, default=None))
-        return version
-
-    def _no_start(self, version: int, newest: int, earliest: int | None = None) -> VersionNotFoundError:
-        available = f"up to {newest}" if earliest is None else f"from {earliest} to {newest}"
-        return VersionNotFoundError(
-            f"The stream can't start with version {version} of {self._log.table}: its log has those {available}.",
-            condition="DELTA_VERSION_NOT_FOUND",
-            parameters={"userVersion": version, "earliest": earliest, "latest": newest},
-            table=self._log.table,
-            version=version,
-        )
+        return chosen_version(self._log, start, lenient=self._options.lenient)
 
     def _first_before(self, end: SourceOffset) -> SourceOffset:
         """The start of the first batch, whose end was stored by a query that did not finish it."""
@@ -347,7 +327,7 @@ class TableStream:
 
     def _check_start(self, version: int) -> None:
         """Check, once, that the rows of the first version can be read with the schema of the stream."""
-        if self._checked_start or (self._tracking is not None and self._tracking.active):
+        if self._checked_start or self._begun_tracking is not None:
             return
         snapshot: Snapshot | None = self.read
         if version != self.read.version:
@@ -369,7 +349,7 @@ class TableStream:
         if snapshot is not None:
             self._schema.check(snapshot.metadata, snapshot.version)
             if self._options.rules.changes and not snapshot.properties.enable_change_data_feed:
-                raise self._no_changes(version)
+                raise changes_missing(self._log.table, version)
         self._checked_start = True
 
     # --- versions -------------------------------------------------------------------------------------------------
@@ -394,8 +374,9 @@ class TableStream:
     def _initial_files(self, version: int) -> InitialFiles:
         if self._initial is None or self._initial.snapshot.version != version:
             snapshot = self._newest if version == self._newest.version else self._snapshot(version)
-            if self._tracking is not None and self._tracking.active and self._tracking.covers(version):
-                self._tracking.evolve(snapshot.metadata, snapshot.protocol, version, replaces=True)
+            tracking = self._begun_tracking
+            if tracking is not None and tracking.covers(version):
+                tracking.evolve(snapshot.metadata, snapshot.protocol, version, replaces=True)
             self._initial = InitialFiles(snapshot, self._options.rules, self._options.limits, self._order)
         return self._initial
 
@@ -423,10 +404,10 @@ class TableStream:
             return None
         files = of_commit(version, actions, self._options.rules, self._log.table)
         if files.metadata is not None:
-            if self._tracking is None or not self._tracking.active:
+            if self._begun_tracking is None:
                 self._schema.check(files.metadata, version)
             if self._options.rules.changes and not TableProperties.of(files.metadata).enable_change_data_feed:
-                raise self._no_changes(version)
+                raise changes_missing(self._log.table, version)
         if files.protocol is not None:
             check_readable(files.protocol, files.metadata, self._log.table)
         if self._kept_files + len(files.files) <= _KEPT_FILES:
@@ -439,21 +420,6 @@ class TableStream:
             self._kept_files -= len(self._kept.pop(version).files)
         if not begin.initial:
             self._initial = None
-
-    def _no_changes(self, version: int) -> ChangeDataMissingError:
-        return ChangeDataMissingError(
-            f"The changes of {self._log.table} can't be read from version {version} on, because "
-            "delta.enableChangeDataFeed isn't true in that version. Start with a version that has change data.",
-            condition="DELTA_MISSING_CHANGE_DATA",
-            parameters={
-                "startVersion": version,
-                "endVersion": version,
-                "version": version,
-                "key": "delta.enableChangeDataFeed",
-            },
-            table=self._log.table,
-            version=version,
-        )
 
     def _with_times(self, commits: Sequence[Commit], begin: SourceOffset) -> Sequence[Commit]:
         """The commits with their times, for a stream of changes."""

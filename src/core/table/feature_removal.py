@@ -16,7 +16,6 @@ from .snapshot import Snapshot
 
 PROTECTION: Final = "checkpointProtection"
 PROTECTED_BELOW: Final = "delta.requireCheckpointProtectionBeforeVersion"
-_VECTORS: Final = "delta.enableDeletionVectors"
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,10 @@ def vacuum(
         removed += files.remove_directories(unneeded.empty)
     except BaseException:
         if tell:
-            _commit_marker(log, Operation("VACUUM END", {"status": "FAILED"}), user_metadata)
+            try:
+                _commit_marker(log, Operation("VACUUM END", {"status": "FAILED"}), user_metadata)
+            except Exception as error:  # the error of the deletion is the one to report
+                logger.warning("%s: the end of the failed VACUUM isn't in the log: %s", log.table, error)
         raise
     if tell:
         metrics = {"numDeletedFiles": removed, "numVacuumedDirectories": unneeded.directories_seen}

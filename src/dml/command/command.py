@@ -349,7 +349,13 @@ class Command:
 
     def _discard(self) -> None:
         for route, names in self._written:
-            route.remove(names)
+            try:
+                route.remove(names)
+            except Exception as error:  # the error of the command is the one to report
+                logger.warning(
+                    "%s: files of a failed command could not be deleted and are left to VACUUM: %s",
+                    self.log.table, error,
+                )  # fmt: skip
         self._written.clear()
 
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from ...core.log.columns import exact_sum
 from ...core.protocol import features
 from ...core.protocol.actions import AddFile
 from ...core.protocol.deletion_vectors import DeletedRows
@@ -52,7 +52,7 @@ def delete_rows(command: Command, rows: DataFrame, *, numbers: pa.Array | None =
     began = time.monotonic()
     snapshot = command.snapshot
     records = snapshot.num_records() if numbers is None else snapshot.num_records().take(numbers)
-    deleted = deletion_vector_writer.by_file(rows, None if records.null_count else pc.sum(records).as_py() or 0)
+    deleted = deletion_vector_writer.by_file(rows, None if records.null_count else exact_sum(records))
     if numbers is not None:
         places = numbers.to_pylist()
         deleted = {places[at]: rows for at, rows in deleted.items()}

@@ -217,7 +217,7 @@ class FileIndex:
         of_rows = predicates.with_columns(self._wanted(snapshot, data_filters), mapping.to_physical)
         names = mapping.physical_partition_columns
         tuples = None
-        if not predicates.translated(of_values):
+        if not predicates.is_translated(of_values):
             # Spark evaluates untranslated filters on one file per tuple of partition values.
             representatives = large_log.chosen(self._spark, self._log, snapshot, large_log.OneOfEachTuple(names), None)
             if representatives is None:

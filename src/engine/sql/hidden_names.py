@@ -21,8 +21,3 @@ def free_prefix(wanted: str, taken: Iterable[str]) -> str:
     while any(name.startswith(wanted.lower()) for name in known):
         wanted += "_"
     return wanted
-
-
-def free_name(wanted: str, taken: Iterable[str]) -> str:
-    """One name, like `free_names`."""
-    return free_names([wanted], taken)[0]

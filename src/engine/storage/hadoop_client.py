@@ -14,7 +14,6 @@ from ...errors import StorageError, StorageUnavailableError
 from ...logstore import FileStatus
 from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.sessions import hadoop_configuration
-from ..jvm.hadoop import has_file_system
 from .hadoop_jvm import Statuses, translated, uri_of
 
 if TYPE_CHECKING:
@@ -34,10 +33,6 @@ class HadoopFiles:
         self._spark = spark
         self._settings = settings or {}
         self._gateway = Gateway.of(spark)
-
-    def scheme_supported(self, uri: str) -> bool:
-        """Whether the JVM has a file system for the scheme of `uri`."""
-        return has_file_system(self._spark, uri)
 
     def exists(self, uri: str) -> bool:
         """Whether there is a file or a directory at `uri`."""
@@ -135,12 +130,6 @@ class HadoopFiles:
         with translated("removing", uri):
             path = self._gateway.path(uri)
             return bool(self._file_system(path).delete(path, recursive))
-
-    def read_tail(self, uri: str, size: int, count: int) -> bytes:
-        """The last `count` bytes of a file of `size` bytes (the whole file if it is smaller)."""
-        with self.open_file(uri, size) as file:
-            file.seek(max(0, size - count))
-            return file.read(count) or b""
 
     def open_file(self, uri: str, size: int) -> "HadoopFile":
         """Open a file of `size` bytes for random reads, by pyarrow for example; close it afterwards."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 from ...error_context import error_context
@@ -24,8 +24,6 @@ from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, GCSSettings
-
-_Result = TypeVar("_Result")
 
 SCHEMES = served_by("gcs")
 

@@ -16,13 +16,14 @@ from tablelog.core import CommitInfo, DeltaLog, DomainMetadata, Operation, Proto
 from tablelog.core.log import checksum
 from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.log.segment import parse_listing
-from tablelog.core.log_maintenance.cleanup import DAY_MS, HOUR_MS, boundaries, cut_off, expired, unreferenced
+from tablelog.core.log_maintenance.cleanup import DAY_MS, boundaries, cut_off, expired, unreferenced
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, parse_log_name
 from tablelog.errors import VersionNotFoundError
 from tablelog.logstore import CountingLogStore
 from tablelog.logstore.base import FileStatus
 from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
+HOUR_MS = 3_600_000
 START = 1_700_000_000_000 // DAY_MS * DAY_MS
 CLEAN = {"delta.logRetentionDuration": "interval 10 days", "delta.deletedFileRetentionDuration": "interval 1 day"}
 

@@ -21,9 +21,9 @@ from tablelog.core.skipping.predicates import (
     all_of,
     columns,
     conjuncts,
+    is_translated,
     partition_only,
     split,
-    translated,
     walk,
 )
 
@@ -77,11 +77,6 @@ def test_flat_conjunctions() -> None:
     assert all_of([And((P, A)), B]) == And((P, A, B))
 
 
-def test_what_only_spark_can_evaluate_is_not_translated() -> None:
-    assert translated(And((P, Not(A))))
-    assert not translated(And((P, Not(Opaque("f()")))))
-
-
 def test_depth_costs_no_recursion() -> None:
     deep: Predicate = P
     for _ in range(50_000):
@@ -99,3 +94,8 @@ def test_literals_of_any_year_and_bytes_that_are_no_text_are_pickled() -> None:
             back = pickle.loads(pickle.dumps(predicate))
             assert back == predicate
             assert type(back) is type(predicate)
+
+
+def test_what_only_spark_can_evaluate_is_not_translated() -> None:
+    assert is_translated(And((P, Not(A))))
+    assert not is_translated(And((P, Not(Opaque("f()")))))

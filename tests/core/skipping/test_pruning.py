@@ -25,8 +25,7 @@ from tablelog.core.skipping.predicates import (
     Predicate,
     StartsWith,
 )
-from tablelog.core.skipping.pruning import exact_partition_match, may_match, may_match_values
-from tablelog.errors import InvalidArgumentError
+from tablelog.core.skipping.pruning import may_match
 
 
 def keeps(text: str | None, predicate: Predicate) -> bool:
@@ -176,15 +175,11 @@ def test_partition_timestamps_take_the_time_zone_that_is_asked_for() -> None:
     noon = Compare(
         "=", ("at",), pa.scalar(datetime.datetime(2024, 7, 1, 12, tzinfo=datetime.UTC), arrow_type(TIMESTAMP))
     )
-    values = [{"at": "2024-07-01 12:00:00"}, {"at": "2024-07-01T12:00:00.000000Z"}, {"at": "2024-07-01 05:00:00"}]
-    assert may_match_values(values, noon, schema, ["at"], time_zone="UTC") == [True, True, False]
-    assert may_match_values(values, noon, schema, ["at"], time_zone="America/Los_Angeles") == [False, True, True]
-
-
-def test_an_exact_match_is_refused_where_rows_decide() -> None:
-    for predicate in (IsNull(A), Opaque("rand() < 0.5"), And((IsNull(("p",)), IsNull(A)))):
-        with pytest.raises(InvalidArgumentError):
-            exact_partition_match(one_file(None), predicate, SCHEMA, PARTITIONS, time_zone="UTC")
+    values = [[("at", text)] for text in ("2024-07-01 12:00:00", "2024-07-01T12:00:00.000000Z", "2024-07-01 05:00:00")]
+    files = pa.table({"partitionValues": pa.array(values, pa.map_(pa.string(), pa.string()))})
+    for zone, expected in (("UTC", [True, True, False]), ("America/Los_Angeles", [False, True, True])):
+        kept = may_match(files, noon, schema, ["at"], use_stats=False, time_zone=zone)
+        assert kept.to_pylist() == expected
 
 
 def test_long_chains_cost_no_recursion() -> None:
@@ -199,13 +194,11 @@ def test_long_chains_cost_no_recursion() -> None:
     assert not keeps(LONGS, Not(negated))
 
 
-def test_what_is_nested_too_deeply_is_unknown_and_never_exact() -> None:
+def test_what_is_nested_too_deeply_is_unknown() -> None:
     deep: Predicate = Compare("=", ("p",), pa.scalar("z"))
     for _ in range(20_000):
         deep = And((Or((deep, Constant(False))), Constant(True)))
     assert keeps(LONGS, deep)
-    with pytest.raises(InvalidArgumentError, match="deep"):
-        exact_partition_match(one_file(LONGS), deep, SCHEMA, PARTITIONS, time_zone="UTC")
 
 
 def test_an_empty_table_of_files() -> None:

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from ....core.protocol import paths
 from ....core.protocol import schema as schemas
-from ....core.protocol.partition_values import typed_columns
 from ....errors import UnsupportedEnvironmentError, UnsupportedFeatureError
 from ....settings.spark_own import PARQUET_FIELD_IDS
 from ...connect.plain_paths import with_scheme, without_pattern
@@ -25,6 +24,7 @@ from ...sql.resolution import column_named
 from ...storage import external_files
 from ..deletion_vectors import Hidden, Vectors, any_has_vector, is_live
 from ..scan_spec import ScanSpec
+from .file_constants import file_constants
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,21 +71,9 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
         of_rows[spec.row_index] = of_record["row_index"]
     if of_record is not None and hidden is not None:
         of_rows[place] = of_record["row_index"]
-    values: dict[str, pa.Array] = {}
-    kinds = []
-    if not in_directories and files.num_rows:
-        typed = typed_columns(files, schema, partition_columns, time_zone=settings.time_zone(spark))
-        values = {name: typed.column(name) for name in fields}
-        kinds = [schemas.StructField(f.name, f.data_type) for f in fields.values()]
-    for field, column in zip(extra.per_file_fields, extra.values(files), strict=True):
-        kinds.append(field)
-        values[field.name] = column
-    if spec.file_number is not None:
-        kinds.append(schemas.StructField(spec.file_number, schemas.INTEGER))
-        values[spec.file_number] = pa.array(range(files.num_rows), pa.int32())
-    if hidden is not None:
-        kinds.extend(hidden.fields)
-        (values[hidden.deleted],) = hidden.values(files)
+    from_log = () if in_directories or not files.num_rows else partition_columns
+    zone = settings.time_zone(spark)
+    kinds, values = file_constants(spec, files, schema, from_log, hidden, time_zone=zone)
     if values and of_record is not None:
         plain = bool(pc.all(pc.match_substring_regex(pa.array(locations, pa.string()), _PLAIN)).as_py())
         local = any(location.startswith("file:") for location in locations)

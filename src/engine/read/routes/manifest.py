@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from ....core.protocol import paths
 from ....core.protocol import schema as schemas
-from ....core.protocol.partition_values import typed_columns
 from ...jvm.connection import settings
 from ...jvm.types import read_schema, spark_type
 from ...sql.column_names import columns_read, renamed, with_extra
@@ -24,6 +23,7 @@ from ..bulk_listing import uris
 from ..deletion_vectors import Hidden, Vectors, any_has_vector, is_live
 from ..scan_spec import ScanSpec
 from . import scratch_of
+from .file_constants import file_constants
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,18 +93,8 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
     of_rows = {} if spec.row_index is None else {spec.row_index: of_record["row_index"]}
     if hidden is not None:
         of_rows[place] = of_record["row_index"]
-    fields = [schemas.StructField(f.name, f.data_type) for f in schema.select(partition_columns)]
-    typed = typed_columns(files, schema, partition_columns, time_zone=settings.time_zone(spark))
-    values = {f.name: typed.column(f.name) for f in fields}
-    for field, column in zip(extra.per_file_fields, extra.values(files), strict=True):
-        fields.append(field)
-        values[field.name] = column
-    if spec.file_number is not None:
-        fields.append(schemas.StructField(spec.file_number, schemas.INTEGER))
-        values[spec.file_number] = pa.array(range(files.num_rows), pa.int32())
-    if hidden is not None:
-        fields.extend(hidden.fields)
-        (values[hidden.deleted],) = hidden.values(files)
+    zone = settings.time_zone(spark)
+    fields, values = file_constants(spec, files, schema, partition_columns, hidden, time_zone=zone)
     if not values:
         records = records.withColumns(of_rows) if of_rows else records
         if mapping.active:

@@ -122,7 +122,14 @@ class HadoopRoute:
             try:
                 in_parallel(self._rename, list(names))
             except BaseException:
-                self.remove(names)
+                try:
+                    self.remove(names)
+                except StorageError as error:  # the error of the renaming is the one to report
+                    logger.warning(
+                        "%s: files of a failed write could not be deleted and are left to VACUUM: %s",
+                        self._table,
+                        error,
+                    )
                 raise
             return
         kept = set(names)
