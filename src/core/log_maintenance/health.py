@@ -24,7 +24,6 @@ from ..table.second_reading import differences, doubt
 from ..table.snapshot import Snapshot
 from . import compaction
 from .cleanup import unreferenced
-from .sorted_commits import sorted_commits
 
 if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
@@ -175,6 +174,8 @@ class _Examination:
         entries = segment.entries
         num_sorted = large_commits.up_to_large(entries)
         if num_sorted:
+            from .sorted_commits import sorted_commits  # imports pyarrow.parquet
+
             base = sorted_commits(self._table, self._reader, base, entries[:num_sorted], nothing_else, DEFAULT_LIMITS)
             entries = entries[num_sorted:]
         header, tail = base.header if base else Header(), CommitOverlay(self._table)
