@@ -206,8 +206,8 @@ def all_interleavings(
 
     `held` and `between` get the case number, so that cases use different files; it is `Interleaving.step`. `prepare` is
     called with it before both. If a call has more steps than `max_cases`, or than there is time for in `seconds`, it is
-    stopped at fewer steps, spread from the first to the last. For a slow call the time is extended to about `fewest`
-    cases, but to `longest` seconds at most.
+    stopped at fewer steps, spread from the first to the last. Where cases are slow, the time is extended to about
+    `fewest` of them, but to `longest` seconds at most.
     """
     uncounted = 10**9
     prepare(uncounted)
@@ -220,8 +220,7 @@ def all_interleavings(
     outcome(partial(between, uncounted + 2))  # its duration without a competing call
     usual = clock.monotonic() - started
     patience = max(_LEAST_PATIENCE_SECONDS, min(_PATIENCE_FACTOR * usual, usual * 2 + _PATIENCE_SECONDS))
-    slow = (fewest + 1) * (clock.monotonic() - began)
-    seconds = max(seconds, min(slow, seconds if longest is None else longest))
+    longest = seconds if longest is None else longest
     step, stride, ran = 0, 1 + steps // max_cases, 0
     # A call may have more steps later than when they were counted, even more each time (a listing of more files).
     while step <= 2 * steps:
@@ -231,7 +230,10 @@ def all_interleavings(
             return
         ran += 1
         taken = clock.monotonic() - began
-        affordable = int((seconds - taken) / (taken / (ran + 1)))
+        average = taken / (ran + 1)
+        # By the cases until now: a call that competes takes longer than one alone.
+        available = max(seconds, min((fewest + 1) * average, longest))
+        affordable = int((available - taken) / average)
         yield replace(case, steps=steps, out_of_time=affordable < 1)
         if affordable < 1:
             return

@@ -4,6 +4,8 @@ import itertools
 import threading
 from functools import partial
 
+import pytest
+
 from support.clocks import ManualClock
 from tablelog.conformance.harness.interleave import all_interleavings, count_steps, interleave, run_with
 from tablelog.logstore import MemoryLogStore
@@ -77,6 +79,22 @@ def test_a_slow_call_is_held_at_fewer_steps_from_the_first_to_the_last() -> None
     assert 3 < len(cases) < 50
     assert cases[0].step == 0
     assert cases[-1].step > cases[-1].steps / 2
+
+
+@pytest.mark.parametrize(("longest", "least", "most"), [(100.0, 7, 9), (2.5, 2, 3)])
+def test_calls_that_are_slow_only_when_they_compete_get_more_time(longest: float, least: int, most: int) -> None:
+    clock = ManualClock()
+
+    def held(_case: int) -> None:
+        for _ in range(100):
+            pass
+
+    def between(case: int) -> None:
+        clock.time += 1.0 if case < 10**6 else 0.01
+
+    cases = list(all_interleavings(held, between, seconds=0.4, fewest=8, longest=longest, clock=clock))
+    assert least <= len(cases) <= most
+    assert longest < 100 or cases[-1].step > cases[-1].steps / 2
 
 
 def test_what_happened_is_told_step_by_step() -> None:

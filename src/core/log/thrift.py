@@ -2,7 +2,8 @@
 
 A reader takes the bytes and a position, and returns a value and the position behind it. `struct` and `list_of` make
 readers from the readers of the parts. A footer has five structs for each column of each row group, so the loops that
-skip the other fields are written out. Readers raise ValueError if the bytes end early, or aren't in this protocol.
+skip the other fields are written out. The readers of `struct` raise ValueError if the bytes end early, or aren't in
+this protocol; the others are used inside of them.
 """
 
 from collections.abc import Callable, Mapping
