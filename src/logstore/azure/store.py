@@ -83,7 +83,7 @@ class AzureLogStore(LogStore):
 
     def read_at_most(self, path: str, most: int) -> bytes:
         blob = self._blob(path)
-        data = self._asked("reading", path, lambda: bytes(blob.download_blob(offset=0, length=most + 1).readall()))
+        data = self._asked("reading", path, lambda: _start_of(blob, most + 1))
         if len(data) > most:
             raise too_large(path, None, most)
         return data
@@ -218,6 +218,18 @@ def _if_absent() -> dict[str, Any]:
     from azure.core import MatchConditions
 
     return {"match_condition": MatchConditions.IfMissing}
+
+
+def _start_of(blob: Any, size: int) -> bytes:
+    """The first `size` bytes of a blob, or all if there are fewer."""
+    from azure.core.exceptions import HttpResponseError
+
+    try:
+        return bytes(blob.download_blob(offset=0, length=size).readall())
+    except HttpResponseError as error:
+        if error.status_code != 416:  # an empty blob has no such part
+            raise
+    return bytes(blob.download_blob().readall())
 
 
 def _pieces(blob: Any) -> Iterator[bytes]:
