@@ -74,7 +74,7 @@ def command(location: Location, version: str | None, other: str | None, limit: i
 def _counted(actions: Iterable[dict[str, Any]], most: int) -> tuple[Counter[str], list[dict[str, Any]]]:
     """The number of actions of each kind, and the first ones."""
     counts: Counter[str] = Counter()
-    first = []
+    first: list[dict[str, Any]] = []
     for action in actions:
         counts.update(action.keys())
         if len(first) < most:
