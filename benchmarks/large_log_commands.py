@@ -95,6 +95,12 @@ def _late_append(table: str) -> None:
     begun.commit([AddFile("day=2024-01-09/new.parquet", {"day": "2024-01-09"}, 1, 1, True)], Operation("WRITE"))
 
 
+def _restore_all(delta: "DeltaTable", spark: SparkSession, table: str) -> None:
+    """Restore version 0, whose files don't exist."""
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    delta.restoreToVersion(0)
+
+
 def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
     from tablelog.spark import DeltaTable
 
@@ -123,6 +129,8 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "late append": lambda: _late_append(table),
         "opening again": lambda: DeltaTable.forPath(spark, table).toDF(),
         "clone": lambda: delta.clone(f"{table}-clone", isShallow=True),
+        "clone again": lambda: delta.clone(f"{table}-clone", isShallow=True, replace=True),
+        "RESTORE of all": lambda: _restore_all(delta, spark, table),
     }
 
 
@@ -147,6 +155,10 @@ KILLED = ("a commit without a checkpoint", "opening", "query", "late append", "o
 """The writer of a commit that removes all files ended before its checkpoint."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
+RESTORE = ("overwrite", "RESTORE of all", "append")
+"""The second one adds all files again."""
+REPLACE = ("clone", "overwrite", "clone again", "RESTORE of all", "clone again")
+"""The clones replace a table: the first one by some files, the second one adds all files again."""
 
 
 def _read(process: int, name: str) -> str:
@@ -225,7 +237,7 @@ def run(table: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    groups = {"": DISTRIBUTED, "whole": WHOLE, "clone": CLONE, "killed": KILLED}
+    groups = {"": DISTRIBUTED, "whole": WHOLE, "clone": CLONE, "killed": KILLED, "restore": RESTORE, "replace": REPLACE}
     names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
     for taken in run(sys.argv[1], names):
         print(json.dumps(taken), flush=True)
