@@ -18,8 +18,8 @@ from support.spark_tables import Table
 from tablelog.core import AddFile, DeltaLog
 from tablelog.core.log.columns import ADD_TYPES, adds_of, table_of
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
-from tablelog.core.txn import adopted_files, bulk_actions
-from tablelog.core.txn.adopted_files import AdoptedFiles
+from tablelog.core.txn import adopted_files, bulk_actions, file_replacement
+from tablelog.core.txn.file_replacement import FileReplacement
 from tablelog.dml.maintain.clone import adopted
 from tablelog.errors import (
     DeltaConcurrentModificationException,
@@ -61,15 +61,15 @@ def sources(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every log is large; gives the calls that wrote files in pieces."""
     calls: list[str] = []
-    lines = AdoptedFiles.lines
+    lines = FileReplacement.lines
 
-    def noted(self: AdoptedFiles) -> Iterator[bytes]:
+    def noted(self: FileReplacement) -> Iterator[bytes]:
         check_not_loaded(self.source)
         calls.append("lines")
         return lines(self)
 
-    monkeypatch.setattr(AdoptedFiles, "lines", noted)
-    monkeypatch.setattr(adopted_files, "LINES", 2)
+    monkeypatch.setattr(FileReplacement, "lines", noted)
+    monkeypatch.setattr(file_replacement, "LINES", 2)
     every_log_is_large(monkeypatch)
     return calls
 
@@ -197,7 +197,7 @@ def test_what_follows(sources: dict[str, Table], in_pieces: list[str], tmp_path:
     assert table.rows("id") == before
     source.delta.clone(table.path, isShallow=True, replace=True)
     assert table.rows("id") == before
-    assert in_pieces == ["lines"]  # the replaced table isn't new
+    assert in_pieces == ["lines", "lines", "lines"]
 
 
 def test_by_sql(sources: dict[str, Table], in_pieces: list[str], tmp_path: Path) -> None:
@@ -236,14 +236,14 @@ def test_a_session_default_gives_row_ids(
 def test_a_table_that_is_created_meanwhile(
     sources: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    table, lines = Table(sources["plain"].spark, tmp_path / "clone"), AdoptedFiles.lines
+    table, lines = Table(sources["plain"].spark, tmp_path / "clone"), FileReplacement.lines
 
-    def interleaved(self: AdoptedFiles) -> Iterator[bytes]:
+    def interleaved(self: FileReplacement) -> Iterator[bytes]:
         if not (table.root / "_delta_log").exists():
             table.write(table.spark.range(3))
         return lines(self)
 
-    monkeypatch.setattr(AdoptedFiles, "lines", interleaved)
+    monkeypatch.setattr(FileReplacement, "lines", interleaved)
     with pytest.raises(DeltaConcurrentModificationException):
         _clone(sources["plain"], table.root)
     assert table.version == 0

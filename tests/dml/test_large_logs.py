@@ -17,8 +17,9 @@ from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
+from tablelog.core.txn import bulk_actions
 from tablelog.dml.command.command import Command
-from tablelog.engine.read import large_log
+from tablelog.engine.read import large_log, selection
 from tablelog.errors import ConcurrentAppendException, ConcurrentDeleteReadException
 from tablelog.settings.declarations import (
     AUTO_COMPACT,
@@ -226,6 +227,18 @@ def test_restore(base: Table, monkeypatch: pytest.MonkeyPatch, version: int) -> 
     assert outcome(other, before) == outcome(small, before)
     # A version before the checkpoint has no large log: the driver reads the commits.
     assert jobs == ["OfPaths"] * (1 if version < 4 else 2)
+
+
+def test_restore_after_large_commits(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the commits have too many files, the executors aren't asked, and the commit is written in pieces."""
+    table = copy_of(base, "after large commits")
+    expected = table.rows("id", versionAsOf=4)
+    monkeypatch.setattr(selection, "_MOST_BYTES", 100)
+    monkeypatch.setattr(bulk_actions, "_BYTES", 0)
+    with large(table, monkeypatch) as jobs:
+        table.delta.restoreToVersion(4)
+    assert jobs == []
+    assert table.rows("id") == expected
 
 
 def test_vacuum(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:

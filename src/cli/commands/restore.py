@@ -1,5 +1,8 @@
 """`tablelog restore`: makes an older version the newest one again."""
 
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
 import click
 
 from ...errors import AppendOnlyTableError
@@ -7,6 +10,9 @@ from .. import exit_codes, text
 from ..confirmation import confirmed
 from ..output import Output
 from ..parameters import Command, Location, on_table, version_of, writes_output
+
+if TYPE_CHECKING:
+    from ...core.deltalog import DeltaLog
 
 
 @click.command(
@@ -28,8 +34,7 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
     """
     from ...core.protocol import features
     from ...core.table_maintenance import table_files
-    from ...core.table_maintenance.data_files import check_allowed
-    from ...core.table_maintenance.restore import check_there, restoration
+    from ...core.table_maintenance.restore import check_there, restoration, restored_in_pieces
 
     log = location.log()
     transaction = log.transaction()
@@ -37,20 +42,22 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
     features.check_writable(now.protocol, now.metadata, log.table)
     number = version_of(log, version)
     then = now if number == now.version else log.snapshot(number)
-    change = restoration(then, now, downgrade=False)
-    if change.removed and now.properties.append_only:
+    at_ms = log.clock.now_ms()
+    bulk = None if then is now else restored_in_pieces(then, now, at_ms, downgrade=False)
+    change = restoration(then, now, downgrade=False, bulk=bulk)
+    if change.removes_files and now.properties.append_only:
         raise AppendOnlyTableError(
             f"{text.shown(log.table)} is append-only: its rows can't be deleted. To allow this, set delta.appendOnly "
             "to false"
         )
-    check_allowed(log, change.needed)
-    check_there(log.table, table_files.of_table(log), change.needed, number, "")
+    check_there(log.table, table_files.of_table(log), _allowed(log, change.needed()), number, "")
+    metrics = change.metrics
     if not output.as_json:
         output.line(f"{text.shown(log.table)}: from version {now.version} back to version {number}", "bold")
         output.facts(
             {
-                "files added again": f"{len(change.added):,}, {text.size(change.metrics['restoredFilesSize'])}",
-                "files removed": f"{len(change.removed):,}, {text.size(change.metrics['removedFilesSize'])}",
+                "files added again": f"{metrics['numRestoredFiles']:,}, {text.size(metrics['restoredFilesSize'])}",
+                "files removed": f"{metrics['numRemovedFiles']:,}, {text.size(metrics['removedFilesSize'])}",
                 "schema and properties": "unchanged" if change.metadata is None else "those of the older version",
             }
         )
@@ -62,10 +69,10 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
         operation = change.operation(
             number if named_by_number else None, None if named_by_number else version, downgrade=False
         )
-        committed = transaction.commit(change.actions(log.clock.now_ms()), operation).version
+        committed = transaction.commit(change.actions(at_ms), operation, bulk=change.bulk).version
     if output.as_json:
         document = {"table": text.shown(log.table), "from": now.version, "restored": number}
-        output.json({**document, "applied": committed is not None, "version": committed, **change.metrics})
+        output.json({**document, "applied": committed is not None, "version": committed, **metrics})
     elif committed is not None:
         output.line(f"committed as version {committed}", "green")
     elif then is now:
@@ -73,3 +80,12 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
     else:
         output.line("nothing was changed: this was a dry run; --yes restores it", "yellow")
     return exit_codes.OK
+
+
+def _allowed(log: "DeltaLog", pieces: Iterable[list[str]]) -> Iterator[list[str]]:
+    """The pieces of paths, after a check that the session allows those outside of the table."""
+    from ...core.table_maintenance.data_files import check_allowed
+
+    for piece in pieces:
+        check_allowed(log, piece)
+        yield piece

@@ -38,6 +38,7 @@ _MOST_BUCKETS = 1 << 10
 _PART_ROWS = 400_000
 """The most rows of one file of the result: one or more are in memory while it is read."""
 _LOG = "temporary:/_delta_log"
+_USE = "a large commit without a checkpoint (any writer can write it) is sorted"
 _WITH_TEXT = FILE_SCHEMA.append(pa.field("stats", ADD_TYPES["stats"]))
 
 
@@ -85,8 +86,8 @@ class _Sorting:
     def __init__(self, table: str, count: int) -> None:
         self._table = table
         self._seed = random.getrandbits(32)
-        self._lines = Buckets(count)
-        self._bases = {"remove": Buckets(count), "add": Buckets(count)}
+        self._lines = Buckets(count, _USE)
+        self._bases = {"remove": Buckets(count, _USE), "add": Buckets(count, _USE)}
 
     def close(self) -> None:
         for buckets in (self._lines, *self._bases.values()):
@@ -163,7 +164,7 @@ def _checkpoint(
     limits: "MemoryLimits",
 ) -> CheckpointState:
     """A V2 checkpoint in temporary files: its sidecars have any number of rows, also in a table without V2."""
-    store, sidecars = TemporaryFiles(), []
+    store, sidecars = TemporaryFiles(_USE), []
     for data, _ in filled(layout, rows.joined(files), _PART_ROWS):
         name = f"{uuid.uuid4()}.parquet"
         store.write(f"{_LOG}/{SIDECAR_DIRECTORY}/{name}", data)

@@ -12,34 +12,37 @@ from ...errors import StorageError, UnsupportedEnvironmentError
 from ...logstore.base import Exclusion, FileStatus, LogStore
 
 
-def _write(file: IO[bytes], data: bytes) -> None:
+def _write(file: IO[bytes], data: bytes, use: str) -> None:
     rest = memoryview(data)
     try:
         while rest:  # without a buffer, a part may be written
             rest = rest[file.write(rest) :]
     except OSError as error:
         raise StorageError(
-            f"a large commit without a checkpoint is sorted on the local disk, in {tempfile.gettempdir()}, but a "
-            f"temporary file there can't be written: {error.strerror or error}. Free space there, or set TMPDIR to "
-            "another directory; a checkpoint of the version, by any writer of the table, makes it unnecessary"
+            f"{use} on the local disk, in {tempfile.gettempdir()}, but a temporary file there can't be written: "
+            f"{error.strerror or error}. Free space there, or set TMPDIR to another directory"
         ) from error
 
 
-def _create() -> IO[bytes]:
+def _create(use: str) -> IO[bytes]:
     try:
         return tempfile.TemporaryFile(prefix="tablelog-", buffering=0)
     except OSError as error:
         raise StorageError(
-            f"a large commit without a checkpoint is sorted on the local disk, but no temporary file can be created: "
-            f"{error}. Set TMPDIR to a directory that this process can write to"
+            f"{use} on the local disk, but no temporary file can be created: {error}. Set TMPDIR to a directory that "
+            "this process can write to"
         ) from error
 
 
 class Buckets:
-    """Pieces of data in numbered buckets, in one temporary file; each bucket returns its pieces in order."""
+    """Pieces of data in numbered buckets, in one temporary file; each bucket returns its pieces in order.
 
-    def __init__(self, count: int) -> None:
-        self._file = _create()
+    `use` begins the message of a StorageError: what is sorted.
+    """
+
+    def __init__(self, count: int, use: str) -> None:
+        self._file = _create(use)
+        self._use = use
         self._end = 0
         self._places = [array("Q") for _ in range(count)]
 
@@ -48,7 +51,7 @@ class Buckets:
 
     def put(self, bucket: int, data: bytes) -> None:
         """Append a piece. Raises StorageError."""
-        _write(self._file, data)
+        _write(self._file, data, self._use)
         self._places[bucket].extend((self._end, len(data)))
         self._end += len(data)
 
@@ -65,13 +68,14 @@ class Buckets:
 
 
 class TemporaryFiles(LogStore):
-    """A store whose files are temporary files of this process; each is written once."""
+    """A store whose files are temporary files of this process; each is written once. `use` is as in `Buckets`."""
 
     exclusion: Exclusion = "process"
     partial_writes_visible = False
     atomic_overwrite = False
 
-    def __init__(self) -> None:
+    def __init__(self, use: str) -> None:
+        self._use = use
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._files: dict[str, tuple[IO[bytes], int]] = {}
@@ -87,9 +91,9 @@ class TemporaryFiles(LogStore):
             return file.read(size)
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        file = _create()
+        file = _create(self._use)
         try:
-            _write(file, data)
+            _write(file, data, self._use)
         except BaseException:
             file.close()
             raise

@@ -94,14 +94,16 @@ def differing_files(then: "Snapshot", now: "Snapshot") -> tuple[list[int], list[
     )
 
 
-def changed_paths(log: "ReadableLog", then: "Snapshot", now: "Snapshot") -> set[str] | None:
+def changed_paths(log: "ReadableLog", then: "Snapshot", now: "Snapshot", most_bytes: int) -> set[str] | None:
     """The canonical paths of the files that may differ between two versions, by the commits after the earlier one.
 
-    `None` if a commit is missing.
+    `None` if a commit is missing, or the commits have more than `most_bytes`.
     """
     listed = log.reader.list(then.version + 1).commits
     versions = range(then.version + 1, now.version + 1)
     if any(version not in listed for version in versions):
+        return None
+    if sum(listed[version].size for version in versions) > most_bytes:
         return None
     changed: set[str] = set()
     for version, data in zip(versions, log.reader.each([listed[version] for version in versions]), strict=True):

@@ -1,31 +1,39 @@
 """RESTORE without Spark: what a commit must change so that an older version is the newest one again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import MissingDataFileError
 from ..protocol import deletion_vectors, features, schema
-from ..protocol.actions import Action, AddFile, DomainMetadata, Metadata, Protocol
+from ..protocol.actions import Action, AddFile, DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol
 from ..protocol.schema import IDENTITY_PREFIX, StructType
 from ..table import clustering
 from ..table.difference import differing_files
+from ..txn.file_replacement import FileReplacement, file_replacement
 from ..txn.operation import Operation
 from .table_files import TableFiles
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..log.replay import Totals
     from ..table.snapshot import Snapshot
     from ..txn.transaction import Transaction
 
 _MOST_SHOWN = 100
+_MOST_COUNTED = 100_000
+"""After this number of missing files, no more are looked for."""
 _HIGH_WATER_MARK = f"{IDENTITY_PREFIX}highWaterMark"
 _STEP = f"{IDENTITY_PREFIX}step"
 
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """The change from one version back to an older one. `metadata` and `protocol` are `None` if they don't change."""
+    """The change from one version back to an older one. `metadata` and `protocol` are `None` if they don't change.
+
+    The files of a large table are in `bulk`, not in `added` and `removed`.
+    """
 
     added: tuple[AddFile, ...]
     removed: tuple[AddFile, ...]
@@ -33,13 +41,23 @@ class Restoration:
     protocol: Protocol | None
     domains: tuple[DomainMetadata, ...]
     metrics: Mapping[str, int]
+    bulk: FileReplacement | None = None
 
     @property
-    def needed(self) -> list[str]:
-        """The paths in the log of the files that must exist."""
-        vectors = (add.deletion_vector for add in self.added)
-        places = {deletion_vectors.path_of(one) for one in vectors if one is not None and one.storage_type != "i"}
-        return [*(add.path for add in self.added), *sorted(places)]
+    def removes_files(self) -> bool:
+        """Whether files are removed."""
+        return bool(self.removed) if self.bulk is None else self.bulk.num_removed > 0
+
+    def needed(self) -> Iterator[list[str]]:
+        """The paths in the log of the files that must exist, in pieces."""
+        if self.bulk is None:
+            yield _needed([add.path for add in self.added], (add.deletion_vector for add in self.added))
+            return
+        from ..log.columns import deletion_vector_of
+
+        for piece in self.bulk.added_pieces(with_stats=False):
+            vectors = piece.column("deletionVector").drop_null().to_pylist()
+            yield _needed(piece.column("path").to_pylist(), map(deletion_vector_of, vectors))
 
     def actions(self, at_ms: int) -> list[Action]:
         """The actions of the commit, beside metadata and protocol; `at_ms` is the time of removal."""
@@ -58,7 +76,36 @@ class Restoration:
         return Operation("RESTORE", parameters, self.metrics, replaces_table=True, lowers_protocol=downgrade)
 
 
-def restoration(then: "Snapshot", now: "Snapshot", *, downgrade: bool, totals: "Totals | None" = None) -> Restoration:
+def _needed(files: list[str], vectors: Iterable[DeletionVectorDescriptor | None]) -> list[str]:
+    places = {deletion_vectors.path_of(one) for one in vectors if one is not None and one.storage_type != "i"}
+    return [*files, *sorted(places)]
+
+
+def restored_in_pieces(then: "Snapshot", now: "Snapshot", at_ms: int, *, downgrade: bool) -> FileReplacement | None:
+    """The files of `then` in place of those of `now`, for large tables; see `file_replacement`.
+
+    `at_ms` is the time of removal.
+    """
+    metadata = restored_metadata(then.metadata, now.metadata)
+    protocol = restored_protocol(then.protocol, now.protocol, downgrade=downgrade)
+    return file_replacement(then, now.table, now, protocol, metadata, converted=_as_new_data, removed_at=at_ms)
+
+
+def _as_new_data(files: "pa.Table") -> "pa.Table":
+    import pyarrow as pa
+
+    changed = pa.repeat(pa.scalar(True), files.num_rows)
+    return files.set_column(files.column_names.index("dataChange"), "dataChange", changed)
+
+
+def restoration(
+    then: "Snapshot",
+    now: "Snapshot",
+    *,
+    downgrade: bool,
+    totals: "Totals | None" = None,
+    bulk: FileReplacement | None = None,
+) -> Restoration:
     """The change from `now` back to `then`.
 
     Args:
@@ -66,41 +113,57 @@ def restoration(then: "Snapshot", now: "Snapshot", *, downgrade: bool, totals: "
         now: The newest version.
         downgrade: Whether the protocol may go back too.
         totals: The totals of the version to restore; `None`: of `then`.
+        bulk: The change of the files, if they are too many for memory.
 
     Returns:
         The change, with the metrics by Delta's names.
     """
-    back, gone = differing_files(then, now)
-    added = tuple(replace(add, data_change=True) for add in then.add_files(back))
-    removed = tuple(now.add_files(gone))
+    added: Sequence[AddFile] = ()
+    removed: Sequence[AddFile] = ()
+    if bulk is None:
+        back, gone = differing_files(then, now)
+        added = [replace(add, data_change=True) for add in then.add_files(back)]
+        removed = now.add_files(gone)
+    else:
+        totals = bulk.totals
     metadata = restored_metadata(then.metadata, now.metadata)
     protocol = restored_protocol(then.protocol, now.protocol, downgrade=downgrade)
     metrics = {
-        "numRestoredFiles": len(added),
-        "restoredFilesSize": sum(add.size for add in added),
-        "numRemovedFiles": len(removed),
-        "removedFilesSize": sum(add.size for add in removed),
+        "numRestoredFiles": len(added) if bulk is None else bulk.num_added,
+        "restoredFilesSize": sum(add.size for add in added) if bulk is None else bulk.added_bytes,
+        "numRemovedFiles": len(removed) if bulk is None else bulk.num_removed,
+        "removedFilesSize": sum(add.size for add in removed) if bulk is None else bulk.removed_bytes,
         "numOfFilesAfterRestore": then.num_files if totals is None else totals.num_files,
         "tableSizeAfterRestore": then.size_in_bytes if totals is None else totals.size_in_bytes,
     }
     return Restoration(
-        added,
-        removed,
+        tuple(added),
+        tuple(removed),
         None if metadata == now.metadata else metadata,
         None if protocol == now.protocol else protocol,
         tuple(_domains(then, now)),
         metrics,
+        bulk,
     )
 
 
-def check_there(table: str, files: TableFiles, needed: list[str], version: int, advice: str) -> None:
-    """Raise MissingDataFileError if files of the version don't exist; `advice` says what else to do."""
-    missing = files.absent(needed)
+def check_there(table: str, files: TableFiles, needed: Iterable[list[str]], version: int, advice: str) -> None:
+    """Raise MissingDataFileError if files of the version don't exist; `advice` says what else to do.
+
+    `needed` are their paths in the log, in pieces.
+    """
+    missing: list[str] = []
+    for piece in needed:
+        missing += files.absent(piece)
+        if len(missing) >= _MOST_COUNTED:
+            break
+    missing = list(dict.fromkeys(missing))  # files of two pieces may share a file of deletion vectors
     if missing:
-        more = f" and {len(missing) - _MOST_SHOWN} more" if len(missing) > _MOST_SHOWN else ""
+        least = "at least " if len(missing) >= _MOST_COUNTED else ""
+        more = f" and {least}{len(missing) - _MOST_SHOWN} more" if len(missing) > _MOST_SHOWN else ""
         raise MissingDataFileError(
-            f"{table} can't be restored to version {version}: {len(missing)} of its files no longer exist, removed "
-            f"by VACUUM or by hand: {', '.join(missing[:_MOST_SHOWN])}{more}. Restore a later version{advice}",
+            f"{table} can't be restored to version {version}: {least}{len(missing)} of its files no longer exist, "
+            f"removed by VACUUM or by hand: {', '.join(missing[:_MOST_SHOWN])}{more}. Restore a later version{advice}",
             version=version,
             path=missing[0],
         )

@@ -17,29 +17,36 @@ LINES = 1 << 13
 
 
 class BulkActions(Protocol):
-    """What a commit does to all files of a large table: it removes them, or adds them to a new table."""
+    """What a commit does to all files of a large table: it removes them, or replaces them by those of a version."""
 
     @property
-    def num_files(self) -> int:
-        """The number of files."""
+    def num_added(self) -> int:
+        """The number of files that are added."""
 
     @property
-    def removes(self) -> bool:
-        """Whether each file of the version that the transaction read is removed; else files are added."""
+    def num_removed(self) -> int:
+        """The number of files that are removed."""
 
     @property
     def data_change(self) -> bool:
         """Whether the actions change data."""
 
     @property
+    def unnumbered(self) -> int:
+        """The number of files that stay and have no row ids, if the commit enables row tracking."""
+
+    @property
     def more_actions(self) -> tuple[Action, ...]:
         """Actions that the commit needs beside those of the files."""
+
+    def at(self, version: int, highest_row_id: int) -> "BulkActions":
+        """The same for an attempt at a version; `highest_row_id` is the high-water mark before it, -1 for none."""
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the commit, in pieces; the same bytes at each call."""
 
-    def after(self, commits: Sequence[Sequence[Action]], version: int, time_ms: int) -> "Snapshot":
-        """The version `version`, for its checkpoint.
+    def after(self, commits: Sequence[Sequence[Action]], version: int, time_ms: int) -> "Snapshot | None":
+        """The version `version`, for its checkpoint; None if it must be read from the log.
 
         `commits` are the actions of the commits since the version that was read, the last of them this one's own
         without those of the files; `time_ms` is its time.

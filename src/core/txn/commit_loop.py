@@ -19,6 +19,7 @@ from ..log.large_commits import is_large
 from ..protocol import codec, features, paths
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, RemoveFile
 from . import conflict
+from .bulk_actions import BulkActions
 from .commit import Lost, Outcome, Patience, Unknown, Won, attempt, look
 from .conflict import IsolationLevel, ReadSet, Staged, Winner
 from .record import CommitRecord
@@ -36,13 +37,17 @@ _PATIENT_LOSSES = 6
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
-    """A commit that is in the log. `winners` are the commits between the version that was read and this one."""
+    """A commit that is in the log. `winners` are the commits between the version that was read and this one.
+
+    `bulk` is as in `CommitLoop`, for this version.
+    """
 
     version: int
     info: CommitInfo
     actions: tuple[Action, ...]
     winners: tuple[Winner, ...]
     attempts: int
+    bulk: BulkActions | None
 
 
 class CommitLoop:
@@ -60,13 +65,13 @@ class CommitLoop:
         read_at: float,
         dice: Callable[[], float],
         patience: Patience,
-        more: Callable[[], Iterable[bytes]] | None = None,
+        bulk: BulkActions | None = None,
     ) -> None:
         """`parent` is the version that the transaction read, `read_at` when it did, by the monotonic clock.
 
-        `more` is as in `attempt`.
+        `bulk` is what the commit does to files beside its actions.
         """
-        self._more = more
+        self._bulk = bulk
         self._log = log
         self._record = record
         self._parent = parent
@@ -94,15 +99,18 @@ class CommitLoop:
                 parent = parent.after(winner)
             version = parent.version + 1
             stamped_info, actions = stamped(staged, info, parent, clock.now_ms())
+            bulk = None if self._bulk is None else self._bulk.at(version, parent.row_ids)
+            if bulk is not None:
+                actions = (*actions, *bulk.more_actions)
             if actions is not serialised:
                 serialised, body = actions, codec.serialise(actions)
             data = codec.serialise((stamped_info,)) + body
-            outcome = self._attempt(version, data, token)
+            outcome = self._attempt(version, data, token, None if bulk is None else bulk.lines)
             took = clock.monotonic() - started
             self._report(version, number, outcome, took)
             if isinstance(outcome, Won):
                 self._record.committed = True
-                return LoggedCommit(version, stamped_info, actions, tuple(winners), number)
+                return LoggedCommit(version, stamped_info, actions, tuple(winners), number, bulk)
             if isinstance(outcome, Unknown):
                 raise CommitStateUnknownError(self._log.table, version, token, outcome.reason) from outcome.cause
             self._record.committed = False
@@ -119,7 +127,7 @@ class CommitLoop:
             winner=parent.version + 1,
         )
 
-    def _attempt(self, version: int, data: bytes, token: str) -> Outcome:
+    def _attempt(self, version: int, data: bytes, token: str, more: Callable[[], Iterable[bytes]] | None) -> Outcome:
         record = self._record
         self._data, record.version, record.token = data, version, token
         record.committed = None  # from here on a write may be on its way
@@ -132,7 +140,7 @@ class CommitLoop:
                 clock=self._log.clock,
                 dice=self._dice,
                 patience=self._patience,
-                more=self._more,
+                more=more,
             )
         except Exception:
             record.committed = False

@@ -106,7 +106,11 @@ def _after_bulk(
     try:
         time_ms = info.timestamp if info.in_commit_timestamp is None else info.in_commit_timestamp
         written = bulk.after(commits, version, time_ms or 0)
-        log.write_checkpoint(written, part_size=_PART_SIZE if bulk.removes else _PART_SIZE_WITH_STATS)
+        if written is None:
+            log.snapshot()
+            written = log.snapshot(version)
+        log.write_checkpoint(written, part_size=_PART_SIZE_WITH_STATS if bulk.num_added else _PART_SIZE)
+        log.forget()
         snapshot = log.snapshot(version)
     except Exception:
         _warn(

@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
@@ -230,8 +230,8 @@ class Transaction:
             user_metadata: `commitInfo.userMetadata`; `None`: the session's setting.
             tags: `commitInfo.tags`.
             engine_info: `commitInfo.engineInfo`.
-            bulk: Removes all files of the version that was read (`actions` then remove none), or adds the files of
-                a new table (`actions` then add none); in pieces.
+            bulk: Removes all files of the version that was read (`actions` then remove none), or replaces them by
+                those of another version (`actions` then have none); in pieces.
 
         Returns:
             The commit, which is then in the log.
@@ -255,7 +255,7 @@ class Transaction:
             read_at=self._began,
             dice=self._dice,
             patience=self._patience,
-            more=None if bulk is None else bulk.lines,
+            bulk=bulk,
         )
         try:
             return self._commit(loop, actions, operation, user_metadata, tags, engine_info, bulk)
@@ -303,7 +303,7 @@ class Transaction:
             info=commit.info,
             actions=commit.actions,
             sidecar_writer=self.sidecar_writer,
-            bulk=bulk,
+            bulk=commit.bulk,
         )
         return Committed(commit.version, commit.actions, commit.info, commit.attempts, milliseconds)
 
@@ -334,21 +334,19 @@ class Transaction:
         self, actions: Iterable[Action], operation: Operation, bulk: BulkActions | None
     ) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
-        if bulk is not None and bulk.removes:
+        if bulk is not None:
             # Also files that concurrent commits add or remove.
             self._whole_table = True
-            if bulk.data_change:
+            if bulk.num_removed and bulk.data_change:
                 check_removable(base)
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)
-        if bulk is not None:
-            prepared = replace(prepared, actions=(*prepared.actions, *bulk.more_actions))
         snapshot = self.snapshot
         changed = snapshot is not None and prepared.metadata is not snapshot.metadata
         if snapshot is not None and changed and not column_mapping.same_layout(snapshot.mapping, prepared.metadata):
             # The commit must remove every file of the old layout, also those that concurrent commits add.
             self._whole_table = True
-        if snapshot is not None and changed and bulk is None:
-            _check_row_ids(snapshot, prepared)
+        if snapshot is not None and changed:
+            _check_row_ids(snapshot, prepared, bulk)
         iceberg_enabled.check(
             prepared.metadata, base.metadata, prepared.actions, self.table, lambda: _tagged_files(snapshot)
         )
@@ -371,7 +369,9 @@ class Transaction:
             drops_features=snapshot is not None
             and bool(features.supported(snapshot.protocol) - features.supported(prepared.protocol)),
             restates_files=operation.restates_files,
-            removes_all=bulk is not None and bulk.removes,
+            in_bulk=bulk is not None,
+            adds_in_bulk=bulk is not None and bulk.num_added > 0,
+            removes_in_bulk=bulk is not None and bulk.num_removed > 0,
         )
         level = isolation_level(prepared.metadata)
         if bulk is not None and bulk.data_change:
@@ -384,7 +384,7 @@ def _tagged_files(snapshot: "Snapshot | None") -> "Iterable[Mapping[str, Any]]":
     return [] if snapshot is None else snapshot.files.select(["path", "tags"]).to_pylist()
 
 
-def _check_row_ids(snapshot: "Snapshot", prepared: Prepared) -> None:
+def _check_row_ids(snapshot: "Snapshot", prepared: Prepared, bulk: BulkActions | None) -> None:
     """Raise InvalidArgumentError where row tracking is enabled on files without row ids.
 
     PROTOCOL.md, "Row Tracking".
@@ -393,12 +393,16 @@ def _check_row_ids(snapshot: "Snapshot", prepared: Prepared) -> None:
         snapshot.protocol, snapshot.metadata
     ):
         return
-    removed = {action.path for action in prepared.actions if isinstance(action, RemoveFile)}
-    files = snapshot.files
-    without = files.filter(files.column("baseRowId").is_null()).column("path").to_pylist()
-    if any(path not in removed for path in without):
+    if bulk is not None:
+        number = bulk.unnumbered
+    else:
+        removed = {action.path for action in prepared.actions if isinstance(action, RemoveFile)}
+        files = snapshot.files
+        without = files.filter(files.column("baseRowId").is_null()).column("path").to_pylist()
+        number = sum(path not in removed for path in without)
+    if number:
         raise InvalidArgumentError(
-            f"{row_tracking.ENABLED} can't be set on {snapshot.table}: {len(without)} files have no row ids yet. "
+            f"{row_tracking.ENABLED} can't be set on {snapshot.table}: {number} files have no row ids yet. "
             "Set it with DeltaTable.setProperties, which assigns them first"
         )
 

@@ -32,8 +32,18 @@ class WholeRemoval:
     size_in_bytes: int
     num_vectors: int
     num_records: int | None
-    removes: ClassVar[bool] = True
+    num_added: ClassVar[int] = 0
+    unnumbered: ClassVar[int] = 0
     more_actions: ClassVar[tuple[Action, ...]] = ()
+
+    @property
+    def num_removed(self) -> int:
+        """The number of files."""
+        return self.num_files
+
+    def at(self, version: int, highest_row_id: int) -> "WholeRemoval":
+        """See `BulkActions.at`: the same for each version."""
+        return self
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the commit, in pieces; the same bytes at each call."""
@@ -45,20 +55,8 @@ class WholeRemoval:
 
     def pieces(self) -> "Iterator[pa.Table]":
         """The removes as rows with the columns of `REMOVE_SCHEMA`."""
-        import pyarrow as pa
-
-        from ..log.columns import REMOVE_SCHEMA
-
         for piece in self.snapshot.pieces(with_stats=False):
-            rows = piece.num_rows
-            more: dict[str, Any] = {
-                "deletionTimestamp": pa.repeat(pa.scalar(self.deletion_timestamp, pa.int64()), rows),
-                "dataChange": pa.repeat(pa.scalar(self.data_change), rows),
-                "extendedFileMetadata": pa.repeat(pa.scalar(True), rows),
-                "stats": pa.nulls(rows, pa.string()),
-            }
-            columns = [more[f.name] if f.name in more else piece.column(f.name) for f in REMOVE_SCHEMA]
-            yield pa.table(columns, schema=REMOVE_SCHEMA)
+            yield removed_rows(piece, self.deletion_timestamp, data_change=self.data_change)
 
     def after(self, commits: Sequence[Sequence[Action]], version: int, time_ms: int) -> "Snapshot":
         """See `BulkActions.after`."""
@@ -106,6 +104,23 @@ def whole_removal(
         totals.num_deletion_vectors,
         None if records is None else records - totals.num_deleted_records,
     )
+
+
+def removed_rows(files: "pa.Table", deletion_timestamp: int, *, data_change: bool) -> "pa.Table":
+    """The removes of files, as rows with the columns of `REMOVE_SCHEMA`, without statistics."""
+    import pyarrow as pa
+
+    from ..log.columns import REMOVE_SCHEMA
+
+    rows = files.num_rows
+    more: dict[str, Any] = {
+        "deletionTimestamp": pa.repeat(pa.scalar(deletion_timestamp, pa.int64()), rows),
+        "dataChange": pa.repeat(pa.scalar(data_change), rows),
+        "extendedFileMetadata": pa.repeat(pa.scalar(True), rows),
+        "stats": pa.nulls(rows, pa.string()),
+    }
+    columns = [more[f.name] if f.name in more else files.column(f.name) for f in REMOVE_SCHEMA]
+    return pa.table(columns, schema=REMOVE_SCHEMA)
 
 
 class _FilesAfter(ReplayedFiles):

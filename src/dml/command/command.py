@@ -289,7 +289,7 @@ class Command:
         """Commit, and refresh Spark's cache for the table, so that cached frames see the new version.
 
         The `txn` action of an idempotent command is put before `actions`, unless `actions` is empty and
-        `empty` is false. `bulk` removes or adds all files of a large table.
+        `empty` is false. `bulk` removes or replaces all files of a large table.
         """
         empty = empty or bulk is not None
         if self.numbered:
@@ -363,7 +363,7 @@ def _files_of(actions: Sequence[Action], bulk: BulkActions | None) -> str:
     added = sum(isinstance(action, AddFile) for action in actions)
     removed = sum(isinstance(action, RemoveFile) for action in actions)
     if bulk is not None:
-        added, removed = added + (0 if bulk.removes else bulk.num_files), removed + bulk.removes * bulk.num_files
+        added, removed = added + bulk.num_added, removed + bulk.num_removed
     return f"{files_text(added)} added, {files_text(removed)} removed"
 
 

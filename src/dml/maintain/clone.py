@@ -21,7 +21,9 @@ from ...core.protocol.actions import (
 )
 from ...core.table import clustering
 from ...core.table.snapshot import Snapshot
-from ...core.txn.adopted_files import AdoptedFiles, adopted_files, adopted_vector
+from ...core.txn import adopted_files
+from ...core.txn.adopted_files import adopted_vector
+from ...core.txn.file_replacement import FileReplacement, file_replacement
 from ...core.txn.operation import Operation
 from ...core.txn.transaction import Committed, Transaction
 from ...engine.storage import external_files
@@ -92,18 +94,19 @@ def clone(
             protocol = features.protocol_of(features.supported(protocol) | features.enabled_by(txn.metadata))
         if protocol != supported:
             txn.set_protocol(protocol)
-        large = None if old is not None else _in_pieces(spark, then, txn)
-        added, removed = _files(spark, then, old, target.table) if large is None else ([], [])
-        if removed:
-            command.check_removable()
         now = target.clock.now_ms()
+        large = _in_pieces(spark, then, txn, now)
+        added, removed = _files(spark, then, old, target.table) if large is None else ([], [])
+        num_removed = len(removed) if large is None else large.num_removed
+        if num_removed:
+            command.check_removable()
         actions: list[Action] = [*added, *(add.remove(now) for add in removed), *_domains(then, old)]
         metrics = {
             "sourceTableSize": then.size_in_bytes if large is None else large.totals.size_in_bytes,
-            "sourceNumOfFiles": then.num_files if large is None else large.num_files,
-            "numRemovedFiles": len(removed),
+            "sourceNumOfFiles": then.num_files if large is None else large.totals.num_files,
+            "numRemovedFiles": num_removed,
             "numCopiedFiles": 0,
-            "removedFilesSize": sum(add.size for add in removed),
+            "removedFilesSize": sum(add.size for add in removed) if large is None else large.removed_bytes,
             "copiedFilesSize": 0,
         }
         parameters = {"source": source.name, "sourceVersion": then.version}
@@ -125,8 +128,11 @@ def _files(
     return added, [add for key, add in existing.items() if key not in files]
 
 
-def _in_pieces(spark: SparkSession, source: Snapshot, txn: Transaction) -> AdoptedFiles | None:
-    """All files of a large source, for a new table; None: the source is small, or its files are needed as actions."""
+def _in_pieces(spark: SparkSession, source: Snapshot, txn: Transaction, at_ms: int) -> FileReplacement | None:
+    """The files of a large clone; None: source and target are small, or their files are needed as actions.
+
+    `at_ms` is the time at which files of the target are removed.
+    """
 
     def check(files: pa.Table, new: pa.Table) -> None:
         for table, version, rows in ((source.table, source.version, files), (txn.table, None, new)):
@@ -134,7 +140,16 @@ def _in_pieces(spark: SparkSession, source: Snapshot, txn: Transaction) -> Adopt
             vectors = (deletion_vector_of(value) for value in rows.column("deletionVector").drop_null().to_pylist())
             external_files.check(spark, table, version, _vector_paths(vectors))
 
-    return adopted_files(source, txn.table, txn.protocol, txn.metadata, check)
+    return file_replacement(
+        source,
+        txn.table,
+        txn.snapshot,
+        txn.protocol,
+        txn.metadata,
+        converted=lambda files: adopted_files.adopted(files, source.table),
+        removed_at=at_ms,
+        check=check,
+    )
 
 
 def _paths(adds: Iterable[AddFile]) -> Iterator[str]:

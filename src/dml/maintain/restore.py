@@ -1,12 +1,12 @@
 """RESTORE: restores an older version of the table by a new commit."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.table.snapshot import Snapshot
-from ...core.table_maintenance.restore import check_there, restoration
+from ...core.table_maintenance.restore import check_there, restoration, restored_in_pieces
 from ...engine.jvm.connection import settings
 from ...engine.read import selection
 from ...engine.storage import external_files, table_files
@@ -48,12 +48,13 @@ def restore(
         downgrade = bool(settings.of(spark, RESTORE_DOWNGRADES))
         differing = selection.differing(spark, log, then, now)
         old, new, totals = (then, now, None) if differing is None else differing
-        change = restoration(old, new, downgrade=downgrade, totals=totals)
-        if change.removed:
+        at_ms = log.clock.now_ms()
+        bulk = None if differing or then is now else restored_in_pieces(then, now, at_ms, downgrade=downgrade)
+        change = restoration(old, new, downgrade=downgrade, totals=totals, bulk=bulk)
+        if change.removes_files:
             command.check_removable()
         if not settings.of(spark, IGNORE_MISSING_FILES):
-            needed = change.needed
-            external_files.check(spark, log.table, version, needed)
+            needed = _allowed(spark, log, version, change.needed())
             advice = f"; or set {IGNORE_MISSING_FILES.key} to true to restore the remaining files"
             check_there(log.table, table_files.choose(spark, log), needed, version, advice)
         change.stage(command.txn)
@@ -62,8 +63,15 @@ def restore(
         operation = change.operation(
             version if timestamp is None else None, timestamp and timestamp[1], downgrade=downgrade
         )
-        command.commit(change.actions(log.clock.now_ms()), operation)
+        command.commit(change.actions(at_ms), operation, bulk=change.bulk)
         return change.metrics
+
+
+def _allowed(spark: SparkSession, log: DeltaLog, version: int, pieces: Iterable[list[str]]) -> Iterator[list[str]]:
+    """The pieces of paths, after a check that the session allows those outside of the table."""
+    for piece in pieces:
+        external_files.check(spark, log.table, version, piece)
+        yield piece
 
 
 def _version_at(log: DeltaLog, timestamp: tuple[int, str]) -> int:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
     from .conditions import Condition
 
-_MOST_PATHS = 1_000_000
-"""The most paths that are sent to the executors, some 100 MB."""
+_MOST_BYTES = 64 << 20
+"""The most bytes of commits whose paths are sent to the executors: some 250,000 files."""
 
 
 def matching(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", condition: "Condition") -> "Snapshot":
@@ -47,8 +47,8 @@ def differing(
     """
     if not is_classic(spark) or not (large_log.wanted(spark, then) or large_log.wanted(spark, now)):
         return None
-    changed = changed_paths(log, then, now)
-    if changed is None or len(changed) > _MOST_PATHS:
+    changed = changed_paths(log, then, now, _MOST_BYTES)
+    if changed is None:
         return None
     choice = OfPaths(now.table, pa.array(sorted(changed), pa.string()))
     parts = [_chosen(spark, log, snapshot, choice) for snapshot in (then, now)]

@@ -92,9 +92,9 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
         for part in winner.parts():
             rebased = _without_touched(rebased, part)
         return rebased
-    if winner.backfills and staged.removes_all:
+    if winner.backfills and staged.in_bulk:
         raise _conflict(
-            ConcurrentAppendException, staged, winner, "assigned row ids to files that this transaction removes"
+            ConcurrentAppendException, staged, winner, "assigned row ids to files that this transaction has read"
         )
     if winner.backfills:
         for part in winner.parts():
@@ -147,7 +147,7 @@ def _check_protocol(staged: Staged, winner: Winner) -> Staged:
     before, after = supported(staged.protocol), supported(winner.protocol)
     if dropped := before - after:
         raise _conflict(ProtocolChangedException, staged, winner, f"dropped the feature {min(dropped)}")
-    if (binding := (after - before) & BINDS_FILES) and any(isinstance(action, AddFile) for action in staged.actions):
+    if (binding := (after - before) & BINDS_FILES) and staged.adds_files:
         raise _conflict(
             ProtocolChangedException,
             staged,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...protocol.actions import (
     Action,
+    AddFile,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -84,7 +85,9 @@ class Staged:
         blind_append: The transaction only adds files and read none.
         drops_features: The transaction removes features from the protocol.
         restates_files: As in `Operation`.
-        removes_all: The commit also removes each file of the version that was read; `actions` don't contain this.
+        in_bulk: The commit also adds or removes files that aren't in `actions`: it has too many.
+        adds_in_bulk: It adds such files.
+        removes_in_bulk: It removes such files.
     """
 
     table: str
@@ -96,12 +99,19 @@ class Staged:
     blind_append: bool = False
     drops_features: bool = False
     restates_files: bool = False
-    removes_all: bool = False
+    in_bulk: bool = False
+    adds_in_bulk: bool = False
+    removes_in_bulk: bool = False
 
     @property
     def removes_files(self) -> bool:
         """Whether the transaction removes files."""
-        return self.removes_all or bool(self.removed)
+        return self.removes_in_bulk or bool(self.removed)
+
+    @cached_property
+    def adds_files(self) -> bool:
+        """Whether the transaction adds files."""
+        return self.adds_in_bulk or any(isinstance(action, AddFile) for action in self.actions)
 
     @cached_property
     def writes_metadata(self) -> bool:

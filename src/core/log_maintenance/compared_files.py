@@ -1,0 +1,162 @@
+"""Compares the files of two versions that are too large for memory: on the local disk, by the hash of each file's path.
+
+In memory are a bucket of the files at a time, and one byte for each file.
+"""
+
+import random
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...errors import InvalidArgumentError
+from ..log.columns import mask_of, vector_ids
+from ..protocol.actions import FileKey
+from ..protocol.paths import canonical_column
+from . import checkpoint_rows as rows
+from . import spark_hash
+from .temporary_files import Buckets
+
+_BUCKET_BYTES = 8 << 20
+"""The bytes of checkpoints for each bucket: some 40,000 files."""
+_MOST_BUCKETS = 1 << 10
+_USE = "the files of two versions of a large table are sorted"
+_KEY = pa.struct([("path", pa.string()), ("vector", pa.string()), ("size", pa.int64()), ("row", pa.int64())])
+
+
+class RowFlags:
+    """One flag for each row of a table that is read in pieces, always in the same order."""
+
+    def __init__(self) -> None:
+        self._flags = bytearray()
+
+    def extend(self, count: int) -> int:
+        """Add rows; return the number of the first."""
+        first = len(self._flags)
+        self._flags.extend(bytes(count))
+        return first
+
+    def set(self, row: int) -> None:
+        self._flags[row] = 1
+
+    def filtered(self, pieces: Iterable[pa.Table], *, flagged: bool) -> Iterator[pa.Table]:
+        """The rows whose flag is `flagged`; `pieces` are all pieces of the table."""
+        first = 0
+        for piece in pieces:
+            flags = self._flags[first : first + piece.num_rows]
+            first += piece.num_rows
+            chosen = flags.count(1) if flagged else flags.count(0)
+            if chosen == piece.num_rows:
+                yield piece
+            elif chosen:
+                yield piece.filter(mask_of(flags if flagged else flags.translate(_INVERTED)))
+
+
+_INVERTED = bytes([1, 0]) + bytes(range(2, 256))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one version becomes another: which of its files go, which of the other one come, and which tombstones end.
+
+    `added` are flags of the wanted files, `removed` of the files that are there now, `revived` of the tombstones.
+    """
+
+    added: RowFlags
+    removed: RowFlags
+    revived: RowFlags
+    num_added: int
+    added_bytes: int
+    num_removed: int
+    removed_bytes: int
+
+
+def compared(
+    table: str,
+    wanted: Iterable[pa.Table],
+    now: Iterable[pa.Table],
+    tombstones: Iterable[pa.Table],
+    size_in_bytes: int,
+) -> Comparison:
+    """Compare files by path and deletion vector.
+
+    Args:
+        table: The table's root.
+        wanted: The files that the table shall have, in pieces with the columns "path", "deletionVector" and "size".
+        now: The files that it has.
+        tombstones: Its tombstones.
+        size_in_bytes: About the bytes of all these in checkpoints.
+
+    Raises:
+        InvalidArgumentError: Two of the wanted files have one path.
+        StorageError: The disk is full.
+    """
+    count = min(max(-(-size_in_bytes // _BUCKET_BYTES), 1), _MOST_BUCKETS)
+    with ExitStack() as stack:
+        sides = [_Side(table, stack.enter_context(closing(Buckets(count, _USE)))) for _ in range(3)]
+        seed = random.getrandbits(32)  # random, so that no writer can fill one bucket alone
+        for side, pieces in zip(sides, (wanted, now, tombstones), strict=True):
+            side.sort(pieces, seed)
+        counts = [0, 0, 0, 0]
+        for bucket in range(count):
+            for index, number in enumerate(_compare(bucket, *sides)):
+                counts[index] += number
+    return Comparison(*(side.flags for side in sides), *counts)
+
+
+class _Side:
+    """Some files in buckets: their keys, their sizes and their rows."""
+
+    def __init__(self, table: str, buckets: Buckets) -> None:
+        self.table = table
+        self.flags = RowFlags()
+        self._buckets = buckets
+
+    def sort(self, pieces: Iterable[pa.Table], seed: int) -> None:
+        for _, keys in rows.joined(("", key) for key in self._keys(pieces)):
+            seeds = pa.repeat(pa.scalar(seed, pa.uint32()), len(keys))
+            hashes = spark_hash.hashed(keys.field("path"), seeds)
+            for bucket, indices in rows.by_part(spark_hash.parts(hashes, len(self._buckets))):
+                batch = pa.RecordBatch.from_struct_array(keys.take(indices))
+                self._buckets.put(bucket, batch.serialize().to_pybytes())
+
+    def _keys(self, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
+        for piece in pieces:
+            for batch in piece.select(["path", "deletionVector", "size"]).to_batches(max_chunksize=rows.PIECE_ROWS):
+                first = self.flags.extend(len(batch))
+                columns = [
+                    canonical_column(batch.column("path"), self.table),
+                    vector_ids(batch.column("deletionVector")),
+                    batch.column("size"),
+                    pa.array(range(first, first + len(batch)), pa.int64()),
+                ]
+                yield pa.StructArray.from_arrays(columns, fields=list(_KEY))
+
+    def of_bucket(self, bucket: int) -> dict[FileKey, tuple[int, int]]:
+        """The row and the size of each file."""
+        found: dict[FileKey, tuple[int, int]] = {}
+        for data in self._buckets.pieces(bucket):
+            batch = pa.ipc.read_record_batch(pa.py_buffer(data), pa.schema(list(_KEY)))
+            path, vector, size, row = (column.to_pylist() for column in batch.columns)
+            found.update(zip(zip(path, vector, strict=True), zip(row, size, strict=True), strict=True))
+        return found
+
+
+def _compare(bucket: int, wanted: _Side, now: _Side, tombstones: _Side) -> tuple[int, int, int, int]:
+    """Set the flags of a bucket's files; return the numbers and bytes of the files to add and of those to remove."""
+    new, old = wanted.of_bucket(bucket), now.of_bucket(bucket)
+    added = {key: value for key, value in new.items() if key not in old}
+    removed = [value for key, value in old.items() if key not in new]
+    names: set[str] = set()
+    for (path, _), (row, _) in added.items():
+        if path in names:
+            raise InvalidArgumentError(f"the file {path} is added twice in one commit to {wanted.table}")
+        names.add(path)
+        wanted.flags.set(row)
+    for row, _ in removed:
+        now.flags.set(row)
+    for key, (row, _) in tombstones.of_bucket(bucket).items():
+        if key in added:
+            tombstones.flags.set(row)
+    return len(added), sum(size for _, size in added.values()), len(removed), sum(size for _, size in removed)
