@@ -12,7 +12,7 @@ from tablelog.core.log import large_commits
 from tablelog.core.protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, FileAction, Protocol, RemoveFile
 from tablelog.core.streaming.commit_tail import CommitTail
 from tablelog.core.streaming.commits import CommitRules, of_commit
-from tablelog.errors import MissingCommitError, UnsupportedFeatureError
+from tablelog.errors import CorruptLogError, MissingCommitError, UnsupportedFeatureError
 
 ACTIONS: list[Action] = [
     CommitInfo(operation="UPDATE", in_commit_timestamp=5),
@@ -57,3 +57,26 @@ def test_a_tail_reads_large_commits_in_batches(monkeypatch: pytest.MonkeyPatch, 
     builder.delete(f"{1:020}.json")
     with pytest.raises(MissingCommitError):
         tail.read(1, CommitRules().needed)
+
+
+def test_a_damaged_line_of_a_large_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream raises an error that names the version and the line; a search that ends before it reads no further."""
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
+    monkeypatch.setattr(large_commits, "_BATCH_BYTES", 500)
+    builder = LogBuilder()
+    builder.create(add("first"))
+    builder.commit(*(remove(f"f{number}") for number in range(50)))
+    log = builder.log()
+    tail = CommitTail(log, log.snapshot().metadata.id, fail_on_data_loss=True)
+    assert list(tail.versions(1)) == [1]
+    name = f"{1:020}.json"
+    lines = builder.read(name).splitlines(keepends=True)
+    damaged = next(number for number, line in enumerate(lines, 1) if b'"f40"' in line)
+    lines[damaged - 1] = b'{"remove":{"path":\n'
+    builder.write(name, b"".join(lines))
+
+    assert any(isinstance(action, RemoveFile) for action in log.reader.each_action(1))
+    for changes in (False, True):
+        with pytest.raises(CorruptLogError, match=f"line {damaged}:") as raised:
+            tail.read(1, CommitRules(changes=changes).needed)
+        assert (raised.value.table, raised.value.version) == (log.table, 1)
