@@ -11,6 +11,7 @@ from support.arrow_table import ArrowTable
 from support.command_line import Run, in_process, on_terminal
 from tablelog.core.protocol.actions import Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows, inline
+from tablelog.core.txn import bulk_actions
 
 SHORT = ("--retain-hours", 0, "--no-retention-check")
 
@@ -79,6 +80,22 @@ def test_restore_shows_what_it_would_do_and_then_does_it(shrunk: ArrowTable, run
     assert info is not None
     assert (info.operation, info.operation_parameters) == ("RESTORE", {"version": 3})
     assert run("restore", shrunk.path, 5).out.splitlines()[-1] == "it is the newest version already: nothing to do"
+
+
+def test_restore_of_a_large_table(
+    shrunk: ArrowTable, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is written in pieces, with a checkpoint at once."""
+    shrunk.log().checkpoint()
+    monkeypatch.setattr(bulk_actions, "_BYTES", 0)
+    expected = set(shrunk.log().snapshot(3).files.column("path").to_pylist())
+    dry = run("restore", shrunk.path, 3, "--json").json
+    assert (dry["applied"], dry["numRestoredFiles"], dry["numOfFilesAfterRestore"]) == (False, 1, len(expected))
+    done = run("restore", shrunk.path, 3, "--yes", "--json").json
+    assert done["version"] == 5
+    assert (shrunk.root / "_delta_log" / f"{5:020}.checkpoint.parquet").exists()
+    assert set(shrunk.log().snapshot().files.column("path").to_pylist()) == expected
+    assert run("check", shrunk.path).code == 0
 
 
 def test_restore_brings_back_the_schema_and_the_properties(table: ArrowTable, run: Run) -> None:

@@ -15,6 +15,7 @@ from connect.reading import by_core
 from support.rows import assert_same_rows
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
+from tablelog.core.txn import bulk_actions
 from tablelog.core.txn.operation import Operation
 from tablelog.errors import (
     AppendOnlyTableError,
@@ -25,6 +26,7 @@ from tablelog.errors import (
     UnsupportedFeatureError,
 )
 from tablelog.spark import DeltaTable
+from tablelog.spark import conf as session_conf
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 
@@ -307,6 +309,25 @@ def test_history_detail_and_restore(spark: Any, numbers: Table) -> None:
     check(numbers, {row(i) for i in range(10)})
     numbers.delta.restoreToTimestamp(str(history[0].timestamp))
     check(numbers, {row(i) for i in range(5, 10)})
+
+
+def test_restore_and_clone_in_pieces(
+    spark: Any, numbers: Table, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(bulk_actions, "_BYTES", 0)
+    DeltaLog.for_path(numbers.path).checkpoint()
+    session_conf.forget()
+    clone = Table(spark, tmp_path / "clone")
+    numbers.delta.clone(clone.path, isShallow=True)
+    numbers.write(spark.sql("SELECT id, p, name FROM range(1) JOIN (SELECT 0L p, 'x' name)"), "overwrite")
+    for table, change in (
+        (clone, lambda: numbers.delta.clone(clone.path, isShallow=True, replace=True)),
+        (numbers, lambda: numbers.delta.restoreToVersion(1)),
+    ):
+        change()
+        assert list((table.root / "_delta_log").glob(f"{table.version:020}.checkpoint*"))
+    assert clone.rows("id") == [0]
+    check(numbers, {row(i) for i in range(10)})
 
 
 def test_optimize_and_vacuum(spark: Any, numbers: Table, conf: Any) -> None:

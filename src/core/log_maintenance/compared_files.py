@@ -94,15 +94,15 @@ def compared(
     """
     count = min(max(-(-size_in_bytes // _BUCKET_BYTES), 1), _MOST_BUCKETS)
     with ExitStack() as stack:
-        sides = [_Side(table, stack.enter_context(closing(Buckets(count, _USE)))) for _ in range(3)]
+        new, old, gone = (_Side(table, stack.enter_context(closing(Buckets(count, _USE)))) for _ in range(3))
         seed = random.getrandbits(32)  # random, so that no writer can fill one bucket alone
-        for side, pieces in zip(sides, (wanted, now, tombstones), strict=True):
+        for side, pieces in ((new, wanted), (old, now), (gone, tombstones)):
             side.sort(pieces, seed)
         counts = [0, 0, 0, 0]
         for bucket in range(count):
-            for index, number in enumerate(_compare(bucket, *sides)):
+            for index, number in enumerate(_compare(bucket, new, old, gone)):
                 counts[index] += number
-    return Comparison(*(side.flags for side in sides), *counts)
+    return Comparison(new.flags, old.flags, gone.flags, *counts)
 
 
 class _Side:
