@@ -63,6 +63,13 @@ def _read_changes(delta: "DeltaTable", spark: SparkSession, table: str) -> None:
     assert counts["delete"] >= 1, counts
 
 
+def _plan_all_changes(delta: "DeltaTable", spark: SparkSession, table: str) -> None:
+    """Plan the change feed of a commit that removed all files, which don't exist, so that they can't be read."""
+    version = delta.history(1).collect()[0].version
+    options = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
+    assert spark.read.format("delta").options(**options).load(table).rdd.getNumPartitions() > 1
+
+
 def _removed_by_another(table: str) -> None:
     """A commit that removes all files and adds one, without a checkpoint: its writer ended between them."""
     from tablelog.core import AddFile, CommitInfo, DeltaLog
@@ -120,6 +127,8 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "VACUUM": lambda: _vacuum(delta, spark),
         "changes": lambda: _change(delta, spark, table),
         "change feed": lambda: _read_changes(delta, spark, table),
+        "enable the change feed": lambda: delta.setProperties({"delta.enableChangeDataFeed": "true"}),
+        "change feed of all": lambda: _plan_all_changes(delta, spark, table),
         "DELETE of all": delta.delete,
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
         "append": lambda: _write(spark, table, REAL_DAY, "append"),
@@ -153,6 +162,8 @@ WHOLE = ("overwrite", "append", "VACUUM")
 """The commit of the first one has an action for each file of the table."""
 KILLED = ("a commit without a checkpoint", "opening", "query", "late append", "opening again", "query")
 """The writer of a commit that removes all files ended before its checkpoint."""
+FEED = ("enable the change feed", "overwrite", "change feed of all")
+"""The last one has a deleted file for each file of the table."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
 RESTORE = ("overwrite", "RESTORE of all", "append")
@@ -237,7 +248,15 @@ def run(table: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    groups = {"": DISTRIBUTED, "whole": WHOLE, "clone": CLONE, "killed": KILLED, "restore": RESTORE, "replace": REPLACE}
+    groups = {
+        "": DISTRIBUTED,
+        "whole": WHOLE,
+        "clone": CLONE,
+        "feed": FEED,
+        "killed": KILLED,
+        "restore": RESTORE,
+        "replace": REPLACE,
+    }
     names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
     for taken in run(sys.argv[1], names):
         print(json.dumps(taken), flush=True)

@@ -12,9 +12,10 @@ from .common.uri import shown
 Exclusion = Literal["process", "host", "global"]
 
 
-def too_large(path: str, size: int, most: int) -> CorruptLogError:
-    """The error for a file of the log with more bytes than expected."""
-    return CorruptLogError(f"{shown(path)} has {size} bytes, but should have {most} at most", path=shown(path))
+def too_large(path: str, size: int | None, most: int) -> CorruptLogError:
+    """The error for a file of the log with more bytes than expected; `size` may be unknown."""
+    has = f"more than {most}" if size is None else size
+    return CorruptLogError(f"{shown(path)} has {has} bytes, but should have {most} at most", path=shown(path))
 
 
 class FileStatus(NamedTuple):

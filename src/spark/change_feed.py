@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..core.table import changes
+from ..core.table import changed_files, changes
 from ..core.table.snapshot import Snapshot
 from ..engine.read import change_feed
 from ..settings.declarations import CHANGE_FEED_OUT_OF_RANGE, CHANGE_FEED_SCHEMA_MODE
@@ -26,15 +26,10 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     first, last = versions
     at_start = log.snapshot(version=first)
     read = _read_by(log, newest, at_start, last, bounded=wanted.end is not None)
-    commits = changes.read_commits(log, first, last)
+    commits = changes.read_commits(log, first, last, in_columns=True)
     changes.check_recorded(commits, at_start.metadata, log.table)
     changes.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table)
-    files, vectors = [], []
-    for commit in commits:
-        of_files, of_vectors = changes.of_commit(commit, log.table)
-        files += of_files
-        vectors += of_vectors
-    return change_feed.frame(spark, log, read, files, vectors)
+    return change_feed.frame(spark, log, read, [changed_files.of_commit(commit, log.table) for commit in commits])
 
 
 def _bound(spark: SparkSession, bound: int | str) -> changes.Bound:

@@ -118,6 +118,11 @@ def test_log_shows_the_actions_of_a_version(table: ArrowTable, run: Run) -> None
     assert actions[1]["add"]["path"] == table.files[0]
     assert run("log", table.path, "v1", "--json").json["version"] == 1
     assert any(row[:2] == ["add", table.files[2]] for row in run("log", table.path).rows)
+    assert len(run("log", table.path, 1, "--json", "--limit", 1).json["actions"]) == 1
+    (table.root / "_delta_log" / f"{1:020}.json").unlink()
+    absent = run("log", table.path, 1, "--json")
+    assert (absent.out, absent.code) == ("", 4)
+    assert "version 1" in absent.err
 
 
 def test_log_compares_two_versions(table: ArrowTable, run: Run) -> None:

@@ -1,15 +1,15 @@
 """What the Python of executors needs, and how an executor without it is told: by one line that names it."""
 
 import logging
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from matrix.environments import NotHereError, python_of
 from servers import MinIO
 from support.commands import KINDS, ROWS, copy_of, made, nothing_is_left_behind, rows_of
 from support.spark_tables import Table
@@ -132,12 +132,9 @@ def test_executors_without_the_package_of_a_store(
 def another_python() -> str | None:
     """A Python of another minor version than this one, if this machine has one."""
     for minor in range(11, 15):
-        program = shutil.which(f"python3.{minor}")
-        if program is not None and minor != sys.version_info.minor:
-            command = [program, "-c", "import sys; print(sys.executable)"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                return done.stdout.strip()
+        if minor != sys.version_info.minor:
+            with suppress(NotHereError):
+                return python_of(f"3.{minor}")
     return None
 
 
@@ -177,4 +174,26 @@ def test_executors_without_pyarrow(sessions: Sessions, python: Python, tmp_path:
         with pytest.raises(UnsupportedEnvironmentError, match="lacks pyarrow on the driver's machine") as caught:
             table.read()
         assert "\n" not in str(caught.value)
+    assert table.version == 0
+
+
+@pytest.mark.skipif(another_python() is None, reason="this machine has no other Python")
+def test_a_read_by_executors_of_another_minor_version(sessions: Sessions, tmp_path: Path) -> None:
+    """By its path the driver has a Python that can plan reads, and the executors have another one."""
+    program = tmp_path / "python"
+    program.write_text(
+        f'#!/bin/sh\ncase "$PWD" in */work/app-*) exec "{another_python()}" "$@";; esac\nexec "{sys.executable}" "$@"\n'
+    )
+    program.chmod(0o755)
+    spark = sessions.of({}, str(program))
+    table = Table(spark, tmp_path / "table")
+    table.write(spark.range(0, 8).repartition(2))
+    with settings(spark, by_route("arrow")):
+        with pytest.raises(
+            UnsupportedEnvironmentError, match=r"executors is Python 3\.\d+, and the driver's"
+        ) as caught:
+            table.read().collect()
+        assert "\n" not in str(caught.value)
+        with pytest.raises(UnsupportedEnvironmentError, match=r"executors is Python 3\.\d+, and the driver's"):
+            table.write(spark.range(0, 8).repartition(2), "append")
     assert table.version == 0

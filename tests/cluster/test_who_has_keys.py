@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 
@@ -160,3 +162,25 @@ def test_a_web_identity(sessions: Sessions, cluster: Cluster, moto_server: Moto,
     tried = program.run(identity, identity)
     assert [each.error for each in tried] == ["", "", "", ""], tried
     assert program.table.log.snapshot().version == 2
+
+
+@pytest.mark.timeout(900)
+def test_executors_without_the_token_of_their_web_identity(
+    sessions: Sessions, cluster: Cluster, moto_server: Moto, tmp_path: Path
+) -> None:
+    """The variables reach the executors and the file doesn't: the error names them, and the host if it is known."""
+    program = program_on(sessions, cluster, moto_server, tmp_path)
+    before = program.table.files()
+    (tmp_path / "token").write_text("a token")
+    identity = {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+        "AWS_ROLE_ARN": ROLE,
+        "AWS_ENDPOINT_URL_STS": moto_server.endpoint,
+        "AWS_REGION": "us-east-1",
+    }
+    tried = program.run(identity, {**identity, "AWS_WEB_IDENTITY_TOKEN_FILE": "/no/such/token"})
+    check_refused(program, tried, before, "Spark's executors have no access there, and the driver has")
+    for each in tried:
+        assert "AWS_WEB_IDENTITY_TOKEN_FILE" in each.text, each
+        if each.command != "read by native":  # Spark's error doesn't say where the task ran
+            assert re.search(rf"can't be read on the host (127\.0\.0\.1|localhost|{gethostname()})\.", each.text), each

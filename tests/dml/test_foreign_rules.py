@@ -149,6 +149,56 @@ def test_no_keyword_runs_the_code_of_a_stranger(session: SparkSession, tmp_path:
     assert table.read().where("r = 'ab'").count() == 1
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {t} VALUES (5, 'x')",
+        "INSERT OVERWRITE {t} (r, id) VALUES ('x', 5)",
+        "INSERT INTO {t} BY NAME SELECT 'x' AS r, 5L AS id",
+        "INSERT INTO {t} REPLACE WHERE id = 5 SELECT 5L, 'x'",
+        "INSERT INTO {t} SELECT id + 4, 'x' FROM {t} WHERE id = 1",
+        "INSERT INTO {t} VALUES ('5', 'x')",
+        "WITH new AS (SELECT 5L AS id, 'x' AS r) INSERT INTO {t} SELECT * FROM new",
+        "insertInto",
+    ],
+)
+def test_a_default_value_of_a_stranger_that_is_not_used_refuses_nothing(
+    session: SparkSession, tmp_path: Path, statement: str
+) -> None:
+    for number, (what, text) in enumerate(DANGEROUS.items()):
+        root = tmp_path / f"table{number}"
+        sql = text.replace("{file}", str(tmp_path / "secret.txt"))
+        table = _default(session, root, sql, data_file(root / "a.parquet", {"id": [1, 2]}))
+        if statement == "insertInto":
+            table.read().createOrReplaceTempView("of_stranger")
+            session.sql("SELECT 5L AS id, 'x' AS r").write.insertInto("of_stranger")
+        else:
+            session.sql(statement.replace("{t}", f"delta.`{table.path}`"))
+        assert not _ran(session, tmp_path), what
+        assert table.read().where("id = 5 AND r = 'x'").count() == 1, what
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {t} SELECT 5L, DEFAULT",
+        "INSERT INTO {t} (r, id) SELECT DEFAULT, 5L",
+        "INSERT INTO {t} VALUES (5, 'x'), (6, DEFAULT)",
+        "INSERT INTO {t} REPLACE WHERE id = 5 VALUES (5, DEFAULT)",
+        "INSERT INTO {t} (id) VALUES (5)",
+        "INSERT INTO {t} BY NAME SELECT 5L AS id",
+    ],
+)
+def test_a_default_value_of_a_stranger_that_is_used_is_refused(
+    session: SparkSession, tmp_path: Path, statement: str
+) -> None:
+    for number, sql in enumerate((DANGEROUS["reflect"], DANGEROUS["in an argument that analysis evaluates"])):
+        root = tmp_path / f"table{number}"
+        table = _default(session, root, sql, data_file(root / "a.parquet", {"id": [1, 2]}))
+        command = statement.replace("{t}", f"delta.`{table.path}`")
+        _refused(table, tmp_path, lambda command=command: session.sql(command), statement)
+
+
 def test_no_filter_is_derived_from_the_code_of_a_stranger(session: SparkSession, tmp_path: Path) -> None:
     table = _partition(session, tmp_path / "table", DANGEROUS["in an argument that analysis evaluates"])
     assert table.read().where("id = 1").count() == 0

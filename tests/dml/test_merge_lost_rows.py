@@ -31,7 +31,7 @@ class Loss:
         self.replicated.append(replicated)
         stored = stored_frame.StoredFrame(frame, replicated=replicated)
         if self._lost(len(self.replicated)):
-            stored.release()
+            stored.release("the rows of a test")
         return stored
 
 

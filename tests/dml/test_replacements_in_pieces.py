@@ -1,6 +1,7 @@
 """RESTORE and clones in place of a large table: the same commit and state as of a small one, written in pieces."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -372,7 +373,7 @@ def test_missing_files(
             conf.forget()
             with pytest.raises(MissingDataFileError) as caught:
                 table.delta.restoreToVersion(version)
-            messages.append(sorted(str(caught.value).replace(":", ",").split(", ")))
+            messages.append(sorted(re.split(r": |, |\. |; ", str(caught.value))))  # the order may differ
     assert messages[0] == messages[1]
     assert not in_pieces
     assert sorted(path.name for path in table.root.rglob("*")) == names

@@ -4,7 +4,7 @@ import pytest
 
 from tablelog.engine.read import read_errors
 from tablelog.engine.storage import access_errors
-from tablelog.errors import StorageAccessError
+from tablelog.errors import StorageAccessError, UnsupportedEnvironmentError
 from tablelog.spark.exceptions import as_spark
 
 CAUSES = {
@@ -34,6 +34,42 @@ def test_denied_access_of_a_task(cause: str, monkeypatch: pytest.MonkeyPatch) ->
     for of in (access_errors.of_task, access_errors.of_job):
         error = of(failed(cause), "writing data files")
         assert str(error).startswith(f"writing data files: {CAUSES[cause]}. Spark's executors have no access there")
+        assert "\n" not in str(error)
+
+
+NO_TOKEN = (
+    "java.nio.file.AccessDeniedException: s3a://b/t: a.NoAuthWithAWSException: No AWS Credentials : "
+    "b.SdkClientException: Unable to load credentials : [EnvironmentVariableCredentialsProvider(): no key., "
+    "WebIdentityTokenCredentialsProvider(): java.nio.file.NoSuchFileException: /var/a token, "
+    "ProfileCredentialsProvider(profileName=default): no profile]"
+)
+
+
+def test_the_token_of_a_web_identity_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs_on(monkeypatch, "spark://m:7077")
+    text = failed(NO_TOKEN, "Lost task 0.0 in stage 1.0 (TID 1) (10.1.2.3 executor 0): ")
+    told = "writing: the file of AWS_WEB_IDENTITY_TOKEN_FILE, /var/a token, can't be read on the host 10.1.2.3. Spark's"
+    for of in (access_errors.of_task, access_errors.of_job):
+        assert str(of(text, "writing")).startswith(told + " executors have no access there")
+    on_driver = str(access_errors.of_job(failed(NO_TOKEN, ""), "writing"))
+    assert on_driver.startswith(told.replace(" on the host 10.1.2.3", "") + " JVM and")
+
+
+@pytest.mark.parametrize("reader", ["v2.python.PythonPartitionReaderFactory$$anon$1.next", "MapInBatchExec"])
+def test_executors_with_another_python_that_read(reader: str) -> None:
+    """A user's function has the same error, which stays PySpark's."""
+    text = (
+        "org.apache.spark.SparkException: Job aborted: Lost task 0.0: Traceback (most recent call last):\n"
+        "  raise PySparkRuntimeError(\npyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker "
+        "has different version: 3.12 than that in driver: 3.11, PySpark cannot run with different minor versions.\n"
+        f"\tat org.apache.spark.sql.execution.datasources.{reader}(A.scala:1)\n"
+    )
+    error = read_errors.translate(text)
+    if reader == "MapInBatchExec":
+        assert error is None
+    else:
+        assert isinstance(error, UnsupportedEnvironmentError)
+        assert "the Python of Spark's executors is Python 3.12, and the driver's is 3.11" in str(error)
         assert "\n" not in str(error)
 
 

@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -32,6 +32,11 @@ class DirectoryFiles:
 
     def read(self, path: str) -> bytes:
         return Path(local(path)).read_bytes()
+
+    def pieces(self, path: str) -> Generator[bytes, None, None]:
+        with open(local(path), "rb") as file:
+            while piece := file.read(3):
+                yield piece
 
     def entries(self, directory: str) -> list[HdfsEntry]:
         def scan() -> list[bytes]:

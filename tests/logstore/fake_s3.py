@@ -180,6 +180,8 @@ class FakeS3:
             return Reply(404, "NoSuchKey")
         data = self.objects[asked.key]
         if wanted := re.fullmatch(r"bytes=(\d+)-(\d*)", asked.headers.get("range", "")):
+            if not data:
+                return Reply(416, "InvalidRange")
             start, end = int(wanted[1]), int(wanted[2] or len(data) - 1) + 1
             dated["Content-Range"] = f"bytes {start}-{min(end, len(data)) - 1}/{len(data)}"
             return Reply(206, headers=dated, body=data[start:end])

@@ -95,7 +95,8 @@ class Playback:
         handler.send_response(reply.status)
         for name, value in reply.headers.items():
             handler.send_header(name, value)
-        handler.send_header("Content-Length", str(len(reply.body)))
+        if "Content-Length" not in reply.headers:
+            handler.send_header("Content-Length", str(len(reply.body)))
         handler.end_headers()
         if reply.cut is not None:
             handler.wfile.write(reply.body[: reply.cut])

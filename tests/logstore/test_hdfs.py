@@ -4,6 +4,7 @@ import logging
 import os
 import pickle
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ import pytest
 from logstore.fake_hadoop import DirectoryFiles, FailingFiles, store
 from tablelog.conformance import CHECKS, Check, Level, try_out
 from tablelog.errors import (
+    CorruptLogError,
     InvalidArgumentError,
     LogStoreConfigurationError,
     StorageAccessError,
@@ -186,6 +188,20 @@ def test_a_large_file_goes_through_a_temporary_one(log: str, monkeypatch: pytest
     assert left(log) == []
     assert contents
     assert bytes not in contents
+
+
+def test_a_large_file_is_read_in_pieces(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "IN_MEMORY", 4)
+    one, path = on(FailingFiles()), f"{log}/{NAME}"
+    one.write(path, b"0123456789")
+    with one.open_file(path) as file:
+        assert file.read() == b"0123456789"
+    assert one.read_at_most(path, 10) == b"0123456789"
+    with pytest.raises(CorruptLogError, match="has more than 9 bytes, but should have 9 at most"):
+        one.read_at_most(path, 9)
+    for read in (one.open_file, partial(one.read_at_most, most=10)):
+        with pytest.raises(FileNotFoundError):
+            read(f"{log}/absent")
 
 
 def test_an_interrupt_leaves_nothing_hidden(log: str) -> None:

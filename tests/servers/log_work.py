@@ -2,8 +2,10 @@
 
 import json
 import multiprocessing
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,7 +15,9 @@ from tablelog.conformance.harness.proxy import Reply as Sent
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import AddFile, Metadata
 from tablelog.core.txn.operation import Operation
-from tablelog.errors import CommitStateUnknownError
+from tablelog.errors import CommitStateUnknownError, CorruptLogError
+from tablelog.logstore import store_for
+from tablelog.logstore.common import spool
 
 SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'
 Conf = Mapping[str, str]
@@ -159,3 +163,48 @@ def commits_while_it_dies(server: Any, url: str, *, before: bool) -> None:
         with pytest.raises(CommitStateUnknownError, match="find_commit"):
             append(log, "one")
         assert time.monotonic() - started < 60
+
+
+def large_writes_race(url: str, conf: Conf, monkeypatch: pytest.MonkeyPatch, rounds: int = 3) -> None:
+    """Several threads write a large file of the same name at once: one wins, and the file has its bytes and no others.
+
+    It is read as a whole, through a temporary file, and up to a size.
+    """
+    monkeypatch.setattr(spool, "IN_MEMORY", 1 << 20)
+    monkeypatch.setattr(spool, "_CHUNK", 1 << 20)
+    store, writers = store_for(url, conf=conf), 4
+
+    def pieces(number: int) -> list[bytes]:
+        return [bytes([number]) * (1 << 20)] * 6
+
+    for version in range(rounds):
+        path = f"{url}/_delta_log/{version:020}.json"
+        barrier = threading.Barrier(writers)
+
+        def write(number: int, path: str = path, barrier: threading.Barrier = barrier) -> bool:
+            barrier.wait()
+            try:
+                store.write_pieces(path, pieces(number))
+            except FileExistsError:
+                return False
+            return True
+
+        with ThreadPoolExecutor(writers) as pool:
+            won = [number for number, one in enumerate(pool.map(write, range(writers))) if one]
+        assert len(won) == 1
+        whole = b"".join(pieces(won[0]))
+        assert store.read(path) == store.read_at_most(path, len(whole)) == whole
+        with store.open_file(path) as file:
+            assert file.read() == whole
+        with pytest.raises(CorruptLogError):
+            store.read_at_most(path, len(whole) - 1)
+    pointer = f"{url}/_delta_log/_last_checkpoint"
+    with ThreadPoolExecutor(writers) as pool:
+        list(pool.map(lambda number: store.write_pieces(pointer, pieces(number), overwrite=True), range(writers)))
+    assert store.read(pointer) in [b"".join(pieces(number)) for number in range(writers)]
+    store.write(f"{url}/_delta_log/empty", b"")
+    assert store.read_at_most(f"{url}/_delta_log/empty", 5) == b""
+    with store.open_file(f"{url}/_delta_log/empty") as file:
+        assert file.read() == b""
+    with pytest.raises(FileNotFoundError):
+        store.open_file(f"{url}/_delta_log/absent")

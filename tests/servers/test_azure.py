@@ -34,6 +34,10 @@ def test_processes_append(azurite: Azurite) -> None:
     log_work.processes_append(azurite.url(), azurite.conf)
 
 
+def test_one_of_several_large_writes_wins(azurite: Azurite, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_work.large_writes_race(azurite.url(), azurite.conf, monkeypatch)
+
+
 @pytest.mark.parametrize("fault", log_work.FAULTS, ids=lambda fault: fault.__name__)
 def test_a_commit_is_made_once_whatever_befalls_it(azurite: Azurite, fault: Callable[[Exchange], Sent | None]) -> None:
     log_work.commits_through(azurite.url(), azurite.conf, azurite.endpoint, fault)

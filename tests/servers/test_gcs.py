@@ -30,6 +30,10 @@ def test_processes_append(gcs_server: FakeGCS) -> None:
     log_work.processes_append(gcs_server.url(), gcs_server.conf)
 
 
+def test_one_of_several_large_writes_wins(gcs_server: FakeGCS, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_work.large_writes_race(gcs_server.url(), gcs_server.conf, monkeypatch)
+
+
 @pytest.mark.parametrize("fault", log_work.FAULTS, ids=lambda fault: fault.__name__)
 def test_a_commit_is_made_once_whatever_befalls_it(
     gcs_server: FakeGCS, fault: Callable[[Exchange], Sent | None]

@@ -19,6 +19,7 @@ from tablelog.engine.jvm.hadoop import has_file_system
 from tablelog.engine.storage import hadoop_log
 from tablelog.engine.storage.hadoop_client import HadoopFiles
 from tablelog.errors import (
+    CorruptLogError,
     InvalidArgumentError,
     StorageAccessError,
     StorageUnavailableError,
@@ -122,7 +123,13 @@ def test_a_large_file_is_written_in_pieces(hdfs: HDFS, client: str, monkeypatch:
     store, path = HDFSLogStore(hdfs.conf), f"{hdfs.url()}/_delta_log/{0:020}.json"
     pieces = [bytes([number]) * 70_001 for number in range(40)]
     store.write_pieces(path, iter(pieces))
-    assert store.read(path) == b"".join(pieces)
+    assert store.read(path) == store.read_at_most(path, 40 * 70_001) == b"".join(pieces)
+    with store.open_file(path) as file:
+        assert file.read() == b"".join(pieces)
+    with pytest.raises(CorruptLogError, match="more than 999999 bytes"):
+        store.read_at_most(path, 999_999)
+    with pytest.raises(FileNotFoundError):
+        store.open_file(f"{path}.absent")
     with pytest.raises(FileExistsError):
         store.write_pieces(path, reversed(pieces))
     store.write_pieces(path, pieces[:3], overwrite=True)

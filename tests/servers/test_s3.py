@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from logstore.s3_crashes import each_death
-from servers import Dynalite, MinIO, Moto, s3_writers
+from servers import Dynalite, MinIO, Moto, log_work, s3_writers
 from tablelog.core.deltalog import DeltaLog
 from tablelog.errors import StorageAccessError, StorageError, StorageMissingError
-from tablelog.logstore.common import spool
 from tablelog.logstore.s3 import single_driver_store as s3_single_driver
 from tablelog.logstore.s3.conditional_put_store import S3LogStore
 from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
-from tablelog.logstore.s3.settings import S3Settings
 from tablelog.logstore.s3.single_driver_store import S3SingleDriverLogStore
 
 PROCESSES, COMMITS = 4, 10
@@ -76,29 +74,7 @@ def test_processes_commit_to_one_table(minio: MinIO) -> None:
 
 def test_one_of_several_large_writes_wins(minio: MinIO, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is one conditional request from a temporary file; the object has the bytes of the winner."""
-    monkeypatch.setattr(spool, "IN_MEMORY", 1 << 20)
-    store, path = S3LogStore(S3Settings.of("s3a", minio.conf, {})), f"{minio.url()}/_delta_log/{0:020}.json"
-    barrier, won = threading.Barrier(PROCESSES), []
-
-    def pieces(number: int) -> Iterator[bytes]:
-        for _ in range(12):
-            yield bytes([number]) * (1 << 20)
-
-    def write(number: int) -> None:
-        barrier.wait()
-        try:
-            store.write_pieces(path, pieces(number))
-        except FileExistsError:
-            return
-        won.append(number)
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(PROCESSES)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(won) == 1
-    assert store.read(path) == b"".join(pieces(won[0]))
+    log_work.large_writes_race(minio.url(), minio.conf, monkeypatch)
 
 
 def test_processes_commit_to_one_table_with_dynamodb(minio: MinIO, dynamodb: Dynalite) -> None:

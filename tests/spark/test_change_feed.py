@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
+from tablelog.core.log import large_commits
 from tablelog.core.txn.operation import Operation
 from tablelog.dml.command import change_data as changes
 from tablelog.dml.command.command import Command
@@ -51,7 +52,9 @@ VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
 @pytest.mark.parametrize("properties", [{}, MAPPED, VECTORS], ids=["plain", "mapped", "vectors"])
-def test_all_that_commands_change(table: Table, conf: Callable[[str, str], None], properties: dict[str, str]) -> None:
+def test_all_that_commands_change(
+    table: Table, conf: Callable[[str, str], None], properties: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     spark = table.spark
     table.write(rows(spark, 0, 4), by=("p",), **ON, **properties)
     table.write(rows(spark, 4, 6))
@@ -80,10 +83,20 @@ def test_all_that_commands_change(table: Table, conf: Callable[[str, str], None]
     assert told(whole.where("_commit_version < 2 and _change_type = 'insert' and p = 0")) == of(0, "insert", 0, 2) + of(
         1, "insert", 4
     )
-    conf("spark.tablelog.read.scratch", str(table.root.parent / "scratch"))
-    for route in ("arrow", "manifest"):
-        conf("spark.tablelog.read.route", route)
+    times = whole.select("_commit_version", "_commit_timestamp").distinct().collect()
+    with monkeypatch.context() as patched:
+        patched.setattr(large_commits, "LARGE_COMMIT", 0)  # so the files of each commit are in columns
         assert told(feed(table)) == expected
+        assert sorted(feed(table).select("_commit_version", "_commit_timestamp").distinct().collect()) == sorted(times)
+        found = feed(table).where("_commit_version < 2 and _change_type = 'insert' and p = 0")
+        assert told(found) == of(0, "insert", 0, 2) + of(1, "insert", 4)
+    conf("spark.tablelog.read.scratch", str(table.root.parent / "scratch"))
+    for route, largest in (("arrow", None), ("arrow", 0), ("manifest", None)):
+        conf("spark.tablelog.read.route", route)
+        with monkeypatch.context() as patched:
+            if largest is not None:
+                patched.setattr(large_commits, "LARGE_COMMIT", largest)
+            assert told(feed(table)) == expected
     assert table.rows("id") == [8]
 
 

@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import text
-from ..output import Column, Output
+from ..output import ON_TERMINAL, Column, Output
 from ..parameters import Command, Location, limit_option, on_table, version_of, writes_output
 
 if TYPE_CHECKING:
@@ -54,15 +55,31 @@ def command(location: Location, version: str | None, other: str | None, limit: i
     number = log.snapshot().version if version is None else version_of(log, version)
     from ...core.protocol.codec import to_json
 
-    actions = [json.loads(to_json(action)) for action in log.reader.commit(number)]
+    # A commit may have millions of actions: they are written as they are read.
+    read = log.reader.each_action(number)
+    begun = chain(list(islice(read, 1)), read)  # an error of the first read comes before any output
+    actions: Iterable[dict[str, Any]] = (json.loads(to_json(action)) for action in begun)
     if output.as_json:
         head = {"table": text.shown(log.table), "version": number}
-        output.json_rows(head, "actions", actions if limit is None else actions[:limit])
+        output.json_rows(head, "actions", islice(actions, limit))
         return
-    counts = Counter(name for action in actions for name in action)
+    total = None
     if output.is_terminal:
+        counts, actions = _counted(actions, ON_TERMINAL if limit is None else limit)
         output.line(f"version {number}: " + ", ".join(f"{many} {name}" for name, many in counts.items()), "bold")
-    output.table(_ACTIONS, map(_row, actions), limit=limit, total=len(actions))
+        total = counts.total()
+    output.table(_ACTIONS, map(_row, actions), limit=limit, total=total)
+
+
+def _counted(actions: Iterable[dict[str, Any]], most: int) -> tuple[Counter[str], list[dict[str, Any]]]:
+    """The number of actions of each kind, and the first ones."""
+    counts: Counter[str] = Counter()
+    first: list[dict[str, Any]] = []
+    for action in actions:
+        counts.update(action.keys())
+        if len(first) < most:
+            first.append(action)
+    return counts, first
 
 
 def _row(action: dict[str, Any]) -> tuple[str, ...]:

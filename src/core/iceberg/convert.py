@@ -14,7 +14,8 @@ from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
 from ...errors import ConcurrentWriteException, VersionNotFoundError
 from ..protocol.actions import Action, AddFile, Metadata, RemoveFile
-from ..table.changes import Commit, read_commits
+from ..table.changed_files import Commit
+from ..table.changes import read_commits
 from . import metadata as steps
 from .data_files import data_files, location_of
 from .manifests import Counts, SnapshotWriter, counts_of, manifests_in

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..protocol.actions import AddFile, DeletionVectorDescriptor, RemoveFile
+from ..protocol.actions import AddFile, DeletionVectorDescriptor, FileAction, RemoveFile
 from .replay import DELETED_BINS, SIZE_BINS, Totals
 
 STRING_MAP = pa.map_(pa.string(), pa.string())
@@ -116,7 +116,7 @@ _GETTERS: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def column_of(files: Sequence[AddFile | RemoveFile], name: str, type_: pa.DataType) -> pa.Array:
+def column_of(files: Sequence[FileAction], name: str, type_: pa.DataType) -> pa.Array:
     """One column of actions; a column that actions don't have (`stats_parsed`) is null."""
     get = _GETTERS.get(name)
     if get is None:
@@ -124,7 +124,7 @@ def column_of(files: Sequence[AddFile | RemoveFile], name: str, type_: pa.DataTy
     return pa.array([get(file) for file in files], type_)
 
 
-def table_of(files: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:
+def table_of(files: Sequence[FileAction], schema: pa.Schema) -> pa.Table:
     """Actions as columns, in order."""
     return pa.table([column_of(files, field.name, field.type) for field in schema], schema=schema)
 

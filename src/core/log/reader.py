@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import chain
 
 from ...clock import Clock
 from ...errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
@@ -157,16 +156,21 @@ class LogReader:
         except FileNotFoundError:
             raise ReplacedError(f"{name_of(entry.status)} no longer exists") from None
 
+    def each_action(self, version: int) -> Iterator[Action]:
+        """`commit` with only a part of the actions in memory; the commit isn't read beyond what is asked for."""
+        try:
+            for batch in self.lines(version, f"{self._log_path}/{commit_name(version)}"):
+                for _, action in batch:
+                    yield action
+        except FileNotFoundError:
+            raise self._missing_version(version) from None
+
     def commit_info(self, version: int) -> CommitInfo | None:
         """The commitInfo of a commit, which isn't read beyond it: mostly the first line. None: there is none.
 
         Raises VersionNotFoundError when the commit doesn't exist.
         """
-        try:
-            lines = chain.from_iterable(self.lines(version, f"{self._log_path}/{commit_name(version)}"))
-            return next((action for _, action in lines if isinstance(action, CommitInfo)), None)
-        except FileNotFoundError:
-            raise self._missing_version(version) from None
+        return next((action for action in self.each_action(version) if isinstance(action, CommitInfo)), None)
 
     def in_commit_timestamp(self, version: int) -> int:
         """The in-commit timestamp of a version, read from its commit."""

@@ -1,6 +1,7 @@
 """Finds and reads the commits of a log as they appear, for a stream."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from ...errors import MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus
@@ -44,16 +45,20 @@ class CommitTail:
             self._list(expected)
             listed = True
 
-    def read(self, version: int) -> Sequence[Action] | None:
-        """The actions of a commit; None if it no longer exists and the stream tolerates that."""
+    def read(self, version: int, needed: Callable[[Iterable[Action]], list[Action]]) -> Sequence[Action] | None:
+        """The actions of a commit that `needed` selects; of a large commit, the others aren't all in memory.
+
+        None if the commit no longer exists and the stream tolerates that.
+        """
         # A commit that wasn't listed: the query was started again, and repeats its last batch.
         status = self._known.get(version) or self._log.reader.list(version).commits.get(version)
-        data = None if status is None else self._log.reader.read(status)
-        if data is None:
+        batches = iter(()) if status is None else self._log.reader.batches(version, status)
+        first = next(batches, None)
+        if first is None:
             self._known.pop(version, None)
             self._check_gap(version, version + 1)
             return None
-        return self._log.reader.parsed(version, data)
+        return needed(chain(first, chain.from_iterable(batches)))
 
     def known(self, first: int) -> list[int]:
         """The versions from `first` on that were listed before."""

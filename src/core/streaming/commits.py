@@ -1,12 +1,12 @@
 """What one commit means to a stream: the files that it adds or changes, or the error that it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...errors import ChangeDataMissingError, UnsupportedFeatureError
 from ..log.replay import in_commit_timestamp
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, FileAction, Metadata, Protocol, RemoveFile
-from ..table.changes import changes_nothing
+from ..table.changed_files import changes_nothing
 from .planning import Separable, VersionFiles
 
 
@@ -25,6 +25,21 @@ class CommitRules:
 
     def excludes(self, path: str) -> bool:
         return self.exclude is not None and self.exclude(path)
+
+    def needed(self, actions: Iterable[Action]) -> list[Action]:
+        """The actions of a commit that `of_commit` uses: a stream of new rows only needs to know one removed file."""
+        needed: list[Action] = []
+        removes = False
+        for action in actions:
+            if self.changes or not isinstance(action, FileAction):
+                needed.append(action)
+            elif isinstance(action, AddFile):
+                if action.data_change:
+                    needed.append(action)
+            elif isinstance(action, RemoveFile) and action.data_change and not removes:
+                removes = True
+                needed.append(action)
+        return needed
 
 
 NO_RULES = CommitRules()

@@ -18,7 +18,8 @@ from ..protocol.features import check_readable
 from ..protocol.paths import commit_name
 from ..protocol.properties import TableProperties
 from ..table import changes
-from ..table.changes import Bound, Commit
+from ..table.changed_files import Commit
+from ..table.changes import Bound
 from ..table.readable_log import ReadableLog
 from ..table.snapshot import Snapshot
 from .commit_tail import CommitTail, lost_end
@@ -399,7 +400,7 @@ class TableStream:
         kept = self._kept.get(version)
         if kept is not None:
             return kept
-        actions = self._tail.read(version)
+        actions = self._tail.read(version, self._options.rules.needed)
         if actions is None:
             return None
         files = of_commit(version, actions, self._options.rules, self._log.table)

@@ -1,26 +1,21 @@
-"""The changes in a range of versions, from the log alone (PROTOCOL.md, "Add CDC File", "Reader Requirements").
+"""The versions of a change data feed: which ones a range has, and whether they can be read together."""
 
-The changes of a version are in its change data files; if it has none, they are the rows of the files that it adds and
-removes. A file that one version removes and adds again has a new deletion vector: the changed rows are the difference.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import (
     ChangeDataMissingError,
     ChangeFeedSchemaError,
-    CorruptLogError,
     InvalidArgumentError,
     TimestampOutOfRangeError,
     VersionNotFoundError,
 )
+from ..log import large_commits
 from ..log.replay import in_commit_timestamp
 from ..log.segment import Listing
 from ..protocol import column_mapping, paths
-from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, Metadata, RemoveFile
-from ..protocol.change_data import DELETE, INSERT
+from ..protocol.actions import Action, Metadata
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.properties import TableProperties
 from ..protocol.schema import (
@@ -34,82 +29,23 @@ from ..protocol.schema import (
     parse_schema,
     type_text,
 )
-from . import version_times
+from . import changed_files, version_times
+from .changed_files import Commit
 from .version_times import in_commit_from
 
 if TYPE_CHECKING:
     from .readable_log import ReadableLog
     from .snapshot import Snapshot
 
-_NO_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _MAY_GO_BACK = 100
 """The number of versions before a range whose file times are checked for decreasing values; Delta's number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One version: its number, its time in milliseconds, its actions."""
-
-    version: int
-    timestamp_ms: int
-    actions: Sequence[Action]
-
-
-@dataclass(frozen=True, slots=True)
-class FileChange:
-    """A file whose rows, except those that its deletion vector deletes, changed in a version.
-
-    `change_type` is that of all rows; `None`: the rows of a change data file have their own.
-    """
-
-    commit: Commit
-    file: AddFile | RemoveFile | AddCDCFile
-    change_type: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class VectorChange:
-    """A file that got another deletion vector."""
-
-    commit: Commit
-    removed: RemoveFile
-    added: AddFile
-
-
-def of_commit(commit: Commit, table: str) -> tuple[list[FileChange], list[VectorChange]]:
-    """The changes in one version. CorruptLogError if a `remove` has too little information to read the file."""
-    change_data = [FileChange(commit, action, None) for action in commit.actions if isinstance(action, AddCDCFile)]
-    if change_data or changes_nothing(commit.actions):
-        return change_data, []
-    adds = {paths.canonical(a.path): a for a in commit.actions if isinstance(a, AddFile) and a.data_change}
-    removes = {paths.canonical(a.path): a for a in commit.actions if isinstance(a, RemoveFile) and a.data_change}
-    for remove in removes.values():
-        if remove.partition_values is None or remove.size is None:
-            raise CorruptLogError(
-                f"version {commit.version} of {table} removes {remove.path} without its size or partition, so its rows "
-                "can't be read: read the changes of other versions",
-                table=table,
-                version=commit.version,
-                path=remove.path,
-            )
-    both = removes.keys() & adds.keys()
-    changed = [FileChange(commit, add, INSERT) for path, add in adds.items() if path not in both]
-    changed += [FileChange(commit, remove, DELETE) for path, remove in removes.items() if path not in both]
-    return changed, [VectorChange(commit, remove, adds[path]) for path, remove in removes.items() if path in both]
-
-
-def changes_nothing(actions: Iterable[Action]) -> bool:
-    """Whether the commitInfo says that no row changed: a MERGE of Delta may rewrite files without changing rows."""
-    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
-    if info is None or info.operation != "MERGE" or info.operation_metrics is None:
-        return False
-    return all(str(info.operation_metrics.get(name)) == "0" for name in _NO_ROWS)
-
-
-def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
+def read_commits(log: "ReadableLog", first: int, last: int, *, in_columns: bool = False) -> list[Commit]:
     """The versions `first` to `last`, with their times as in `history`. VersionNotFoundError names a missing version.
 
-    It costs one listing, and one read for each version.
+    With `in_columns`, the files of large commits are in columns (`Commit.files`). It costs one listing, and one read
+    for each version.
     """
     listing = log.reader.list(max(first - _MAY_GO_BACK, 0))
     missing = next((version for version in range(first, last + 1) if version not in listing.commits), None)
@@ -122,21 +58,32 @@ def read_commits(log: "ReadableLog", first: int, last: int) -> list[Commit]:
             path=paths.commit_name(missing),
         )
     actions_of: dict[int, Sequence[Action]] = {}
-    statuses = [listing.commits[version] for version in range(first, last + 1)]
-    for version, data in enumerate(log.reader.each(statuses), first):
+    files_of: dict[int, changed_files.Files] = {}
+    statuses = {version: listing.commits[version] for version in range(first, last + 1)}
+    large = {version for version, status in statuses.items() if in_columns and large_commits.is_large(status)}
+    whole = [version for version in statuses if version not in large]
+    for version, data in zip(whole, log.reader.each([statuses[version] for version in whole]), strict=True):
         if data is None:
-            raise VersionNotFoundError(
-                f"the commit of version {version} of {log.table} was removed while the changes were read. Start with a "
-                "later version",
-                table=log.table,
-                version=version,
-                path=paths.commit_name(version),
-            )
+            raise _removed(log, version)
         actions_of[version] = log.reader.parsed(version, data)
-
-    in_commit = {version: in_commit_timestamp(actions) for version, actions in actions_of.items()}
+    for version in large:
+        collected = changed_files.collected(log.reader.batches(version, statuses[version]))
+        if collected is None:
+            raise _removed(log, version)
+        actions_of[version], files_of[version] = collected
+    in_commit = {version: in_commit_timestamp(actions_of[version]) for version in statuses}
     time_of = _times(log, log.snapshot(), listing, in_commit)
-    return [Commit(version, time_of[version], actions) for version, actions in actions_of.items()]
+    return [Commit(version, time_of[version], actions_of[version], files_of.get(version)) for version in statuses]
+
+
+def _removed(log: "ReadableLog", version: int) -> VersionNotFoundError:
+    return VersionNotFoundError(
+        f"the commit of version {version} of {log.table} was removed while the changes were read. Start with a "
+        "later version",
+        table=log.table,
+        version=version,
+        path=paths.commit_name(version),
+    )
 
 
 def times(log: "ReadableLog", newest: "Snapshot", in_commit: Mapping[int, int | None]) -> dict[int, int]:

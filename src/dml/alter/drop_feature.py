@@ -141,7 +141,7 @@ def _in_history(log: DeltaLog, plan: Plan, snapshot: Snapshot) -> bool:
     if not plan.removal.clean(log.snapshot(first)):
         return True
     versions = [version for version in listing.commits if first < version <= snapshot.version]
-    return any(uses(action) for version in sorted(versions) for action in log.reader.commit(version))
+    return any(uses(action) for version in sorted(versions) for action in log.reader.each_action(version))
 
 
 def _unprotect(log: DeltaLog) -> None:

@@ -14,6 +14,7 @@ from ...core.log.columns import exact_sum
 from ...core.skipping import predicates
 from ...engine.jvm.connection import settings
 from ...engine.read import scan
+from ...engine.sql import stored_frame
 from ...engine.sql.resolution import Expression, Local, aligned, local
 from ...errors import InvalidArgumentError
 from ...progress import files_text, stage
@@ -56,9 +57,13 @@ class Matches:
         """The number of rows that the clauses with these numbers apply to."""
         return sum(count for (_, clause), count in self.counts.items() if clause in numbers)
 
-    def release(self) -> None:
+    def release(self, table: str) -> None:
         if self.pairs is not None and self.held is None:
-            self.pairs.unpersist()
+            _release(self.pairs, table)
+
+
+def _release(pairs: DataFrame, table: str) -> None:
+    stored_frame.release(pairs.unpersist, f"{table}: the rows that a MERGE matched")
 
 
 def find(command: Command, resolved: Resolved, source: MergeSource, *, places: bool) -> Matches:
@@ -249,7 +254,7 @@ def _on_executors(
         _check_single(command, resolved, several=matches.several)
     except BaseException:
         if again:
-            pairs.unpersist()
+            _release(pairs, command.log.table)
         raise
     numbers = candidates.to_pylist()
     matches.counts = {(numbers[file], clause): n for file, clause, n, _ in counts if clause is not None}

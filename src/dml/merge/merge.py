@@ -140,7 +140,7 @@ def _attempt(
             with translated(log.table, resolved.columns):
                 outcome = write(command, resolved, merge_source, matches)
         finally:
-            matches.release()
+            matches.release(log.table)
         times = {
             "executionTimeMs": _ms(began),
             "materializeSourceTimeMs": prepared_ms,

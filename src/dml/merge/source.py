@@ -1,7 +1,6 @@
 """Reads the source of a MERGE once, stores it, and derives predicates that select the files it can match."""
 
 import datetime
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,8 +23,6 @@ from ...engine.sql.stored_frame import StoredFrame
 from ...settings.spark_own import AUTO_BROADCAST
 from ..command.command import Command
 from .resolve import Resolved
-
-logger = logging.getLogger(__name__)
 
 _MOST_VALUES = 1_000
 _BROADCAST = 64 << 20
@@ -80,10 +77,7 @@ def prepare_source(
     try:
         yield replace(_of_executors(command, stored, resolved, keys), replicated=replicated)
     finally:
-        try:
-            stored.release()
-        except Exception as error:  # the MERGE may be committed; Spark evicts the cached rows later
-            logger.warning("%s: the rows of a MERGE's source stay in Spark's cache: %s", command.log.table, error)
+        stored.release(f"{command.log.table}: the rows of a MERGE's source")
 
 
 def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:

@@ -129,7 +129,7 @@ class _Writer:
             return
         images = [piece.frame.withColumn(CHANGE_TYPE, F.lit("update_postimage")) for piece in changed]
         images += [piece.frame.withColumn(CHANGE_TYPE, F.lit("insert")) for piece in self._inserted]
-        with _once(images, source, all(piece.held for piece in (*changed, *self._inserted))) as both:
+        with _once(self._command, images, source, all(piece.held for piece in (*changed, *self._inserted))) as both:
             self.write([*kept, *(_Piece(piece.frame.drop(CHANGE_TYPE), piece.held) for piece in both)])
             pieces = [*(piece.frame for piece in both), *self._before(source)]
             alike = [change_data.shaped(self._command, piece) for piece in pieces]
@@ -285,7 +285,7 @@ class _Writer:
 
 
 @contextmanager
-def _once(pieces: Sequence[DataFrame], source: MergeSource, held: bool) -> Iterator[list[_Piece]]:
+def _once(command: Command, pieces: Sequence[DataFrame], source: MergeSource, held: bool) -> Iterator[list[_Piece]]:
     """The rows of the frames, computed only once even if they are read several times."""
     if not pieces:
         yield []
@@ -300,4 +300,4 @@ def _once(pieces: Sequence[DataFrame], source: MergeSource, held: bool) -> Itera
     try:
         yield [_Piece(stored.frame)]
     finally:
-        stored.release()
+        stored.release(f"{command.log.table}: the rows of a MERGE's changes")

@@ -24,7 +24,7 @@ from ...core.skipping.predicates import (
     all_of,
 )
 from .client import expression_of
-from .sql_text import Refused, Token, tokens_of
+from .sql_text import ExpressionToken, Refused, tokens_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,9 @@ def of_text(sql: str, schema: StructType, qualifiers: Sequence[str]) -> Predicat
     return all_of(_of_part(part, schema, qualifiers, opaque) for part in _conjuncts(tokens))
 
 
-def _of_part(tokens: Sequence[Token], schema: StructType, qualifiers: Sequence[str], opaque: Opaque) -> Predicate:
+def _of_part(
+    tokens: Sequence[ExpressionToken], schema: StructType, qualifiers: Sequence[str], opaque: Opaque
+) -> Predicate:
     parser = _Parser(tokens, schema, qualifiers)
     try:
         predicate = parser.disjunction()
@@ -62,9 +64,9 @@ def _of_part(tokens: Sequence[Token], schema: StructType, qualifiers: Sequence[s
     return predicate
 
 
-def _conjuncts(tokens: Sequence[Token]) -> list[list[Token]]:
+def _conjuncts(tokens: Sequence[ExpressionToken]) -> list[list[ExpressionToken]]:
     """The parts between ANDs outside of parentheses; one part if there is an OR outside of parentheses."""
-    parts: list[list[Token]] = [[]]
+    parts: list[list[ExpressionToken]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.text in "([") - (token.text in ")]")
@@ -80,7 +82,7 @@ def _conjuncts(tokens: Sequence[Token]) -> list[list[Token]]:
 class _Parser:
     """A parser of comparisons, IS NULL, IN, AND, OR, NOT and parentheses; it raises _Unknown at anything else."""
 
-    def __init__(self, tokens: Sequence[Token], schema: StructType, qualifiers: Sequence[str]) -> None:
+    def __init__(self, tokens: Sequence[ExpressionToken], schema: StructType, qualifiers: Sequence[str]) -> None:
         self._tokens = tokens
         self._at = 0
         self._schema = schema
@@ -179,12 +181,12 @@ class _Parser:
             raise _Unknown
         return text
 
-    def _peek(self) -> Token:
+    def _peek(self) -> ExpressionToken:
         if self._at >= len(self._tokens):
             raise _Unknown
         return self._tokens[self._at]
 
-    def _next(self) -> Token:
+    def _next(self) -> ExpressionToken:
         token = self._peek()
         self._at += 1
         return token

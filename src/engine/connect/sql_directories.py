@@ -29,7 +29,7 @@ _DEEPEST = 5  # of texts of EXECUTE IMMEDIATE inside each other
 
 
 @dataclass(frozen=True)
-class Token:
+class StatementToken:
     """A token. `kind` is raw or text (a literal), quoted (a name), marker (of a parameter), word or symbol."""
 
     kind: str
@@ -91,7 +91,7 @@ class _Search:
         self._arguments = arguments
         self._changed = ("${", "{") if formatted else ("${",)
 
-    def of(self, tokens: Sequence[Token], depth: int = 0) -> Written:
+    def of(self, tokens: Sequence[StatementToken], depth: int = 0) -> Written:
         directories: set[str] = set()
         overwritten: set[str] = set()
         tables: list[str] = []
@@ -125,7 +125,7 @@ class _Search:
             tuple(sorted(directories)), tuple(dict.fromkeys(tables)), unknown, frozenset(overwritten), tuple(schemas)
         )
 
-    def _literal(self, tokens: Sequence[Token], at: int) -> set[str]:
+    def _literal(self, tokens: Sequence[StatementToken], at: int) -> set[str]:
         """The values of the literals here, which Spark joins; empty if there are none or they can't be known."""
         found = {""}
         end = at
@@ -137,7 +137,7 @@ class _Search:
             end += 1
         return found if end > at else set()
 
-    def _values(self, tokens: Sequence[Token], at: int) -> set[str]:
+    def _values(self, tokens: Sequence[StatementToken], at: int) -> set[str]:
         token = tokens[at]
         if token.kind != "marker":
             values = token.values
@@ -150,7 +150,7 @@ class _Search:
             value = self._arguments[index] if index < len(self._arguments) else None
         return {value} if isinstance(value, str) else set()
 
-    def _option(self, tokens: Sequence[Token], at: int) -> set[str]:
+    def _option(self, tokens: Sequence[StatementToken], at: int) -> set[str]:
         """The values of the options `path` and `location` in the parentheses after the next word OPTIONS."""
         ends = ("options", "select", "from")
         start = next((i for i in range(at, len(tokens)) if tokens[i].word in ends), len(tokens))
@@ -162,16 +162,18 @@ class _Search:
                 break
             key = tokens[i].word or (tokens[i].text[1:-1].lower() if tokens[i].kind in ("text", "quoted") else "")
             if key in _OPTION_OF_DIRECTORY and tokens[i - 1].text in ("(", ","):
-                found |= self._literal(tokens, i + 2 if tokens[i + 1 : i + 2] == [Token("symbol", "=")] else i + 1)
+                found |= self._literal(
+                    tokens, i + 2 if tokens[i + 1 : i + 2] == [StatementToken("symbol", "=")] else i + 1
+                )
         return found
 
 
-def tokens_of(sql: str) -> list[Token]:
+def tokens_of(sql: str) -> list[StatementToken]:
     """The tokens of a text, without spaces and comments."""
     return list(_tokens(sql))
 
 
-def _tokens(sql: str) -> Iterator[Token]:
+def _tokens(sql: str) -> Iterator[StatementToken]:
     at = 0
     while at < len(sql):
         if sql.startswith("/*", at):
@@ -181,7 +183,7 @@ def _tokens(sql: str) -> Iterator[Token]:
         assert match is not None  # any character is a symbol
         at = match.end()
         if match.lastgroup != "space":
-            yield Token(str(match.lastgroup), match[0])
+            yield StatementToken(str(match.lastgroup), match[0])
 
 
 def _end_of_comment(sql: str, at: int) -> int:
@@ -194,7 +196,7 @@ def _end_of_comment(sql: str, at: int) -> int:
     return len(sql)
 
 
-def _table(tokens: Sequence[Token], at: int) -> list[str]:
+def _table(tokens: Sequence[StatementToken], at: int) -> list[str]:
     """The name of the table that an INSERT or a TRUNCATE that begins here changes, if it says one."""
     words = [token.word for token in tokens[at : at + 3]]
     if words[:1] == ["insert"] and words[1:2] in (["into"], ["overwrite"]):
@@ -210,7 +212,7 @@ def _table(tokens: Sequence[Token], at: int) -> list[str]:
     return [".".join(parts)]
 
 
-def _dropped_schema(tokens: Sequence[Token], at: int) -> list[str]:
+def _dropped_schema(tokens: Sequence[StatementToken], at: int) -> list[str]:
     """The name of the schema that a DROP SCHEMA without CASCADE that begins here drops."""
     if [tokens[at].word, *(token.word for token in tokens[at + 1 : at + 2])] not in _DROP_SCHEMA:
         return []
@@ -220,7 +222,7 @@ def _dropped_schema(tokens: Sequence[Token], at: int) -> list[str]:
     return [".".join(parts)] if parts and not cascades else []
 
 
-def _name(tokens: Sequence[Token], at: int) -> tuple[list[str], int]:
+def _name(tokens: Sequence[StatementToken], at: int) -> tuple[list[str], int]:
     """The parts of the name that begins here, as they are written, and the position after it."""
     parts: list[str] = []
     while at < len(tokens) and (tokens[at].word or tokens[at].kind == "quoted"):

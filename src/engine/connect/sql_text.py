@@ -54,7 +54,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Token:
+class ExpressionToken:
     """A token. `kind` is text, quoted (a name in backticks), number, word or symbol."""
 
     kind: str
@@ -118,7 +118,7 @@ def names_in(sql: str) -> Iterator[tuple[str, ...]]:
         at = end
 
 
-def tokens_of(sql: str) -> list[Token]:
+def tokens_of(sql: str) -> list[ExpressionToken]:
     """The tokens of a text, without spaces. Raises Refused."""
     tokens, at = [], 0
     while at < len(sql):
@@ -129,16 +129,16 @@ def tokens_of(sql: str) -> list[Token]:
             raise Refused(f"it has {sql[at : at + 10]!r}, which tablelog can't check without Spark's parser")
         at = match.end()
         if match.lastgroup != "space":
-            tokens.append(Token(str(match.lastgroup), match[0]))
+            tokens.append(ExpressionToken(str(match.lastgroup), match[0]))
     return tokens
 
 
 def _names(
-    tokens: Sequence[Token], columns: Collection[str], qualifiers: Collection[str], trusted: frozenset[str]
+    tokens: Sequence[ExpressionToken], columns: Collection[str], qualifiers: Collection[str], trusted: frozenset[str]
 ) -> Iterator[tuple[str, ...]]:
     known = {name.lower() for name in columns}
     tables = {name.lower() for name in qualifiers}
-    last = Token("", "")
+    last = ExpressionToken("", "")
     at = 0
     while at < len(tokens):
         token = tokens[at]
@@ -189,7 +189,7 @@ def _names(
         at = end
 
 
-def _path(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
+def _path(tokens: Sequence[ExpressionToken], at: int) -> tuple[tuple[str, ...], int]:
     """The parts of the name that starts here, and the position after it."""
     parts = [tokens[at].name]
     at += 1
@@ -199,7 +199,7 @@ def _path(tokens: Sequence[Token], at: int) -> tuple[tuple[str, ...], int]:
     return tuple(parts), at
 
 
-def _is_unit(tokens: Sequence[Token], at: int) -> bool:
+def _is_unit(tokens: Sequence[ExpressionToken], at: int) -> bool:
     """Whether the word is the unit of an interval literal: `interval 3 days`, `interval '3' day`."""
     before = tokens[max(at - 3, 0) : at]
     if tokens[at].word not in _UNITS:
@@ -207,7 +207,7 @@ def _is_unit(tokens: Sequence[Token], at: int) -> bool:
     return len(before) >= 2 and before[-1].kind in ("number", "text") and any(one.word == "interval" for one in before)
 
 
-def _check_cast(tokens: Sequence[Token], at: int) -> None:
+def _check_cast(tokens: Sequence[ExpressionToken], at: int) -> None:
     """Raise unless the parentheses that open here have `... AS type)` with a simple type."""
     depth = 0
     for i in range(at, len(tokens)):
@@ -223,7 +223,7 @@ def _check_cast(tokens: Sequence[Token], at: int) -> None:
     raise Refused("it has a cast without AS")
 
 
-def _end_of_type(tokens: Sequence[Token], at: int) -> int:
+def _end_of_type(tokens: Sequence[ExpressionToken], at: int) -> int:
     if at >= len(tokens) or tokens[at].word not in _TYPES:
         raise Refused("it has AS, but no simple type follows")
     at += 1

@@ -31,6 +31,7 @@ _PATH = "org.apache.hadoop.fs.Path"
 _TEXTS = "[Ljava.lang.String;"
 _BLOCK_SIZE = 128 << 20
 _VECTORS_AT_ONCE = 128
+_FILES_AT_ONCE = 1 << 17
 _KEPT_BYTES = 64 << 20
 """Maximum size of the deletion bitmaps whose JVM directories a listing keeps for the next query."""
 _PLAIN = r"^[A-Za-z0-9_=-]([A-Za-z0-9_=.-]|/[A-Za-z0-9_=-])*$"  # relative; needs no URL encoding or normalization
@@ -179,6 +180,16 @@ class Listing:
 
     def _directories_of(self, files: pa.Table, rows: JavaObject, numbers: pa.Array) -> JavaObject:
         """The directories of `files`; `numbers` selects the row of `rows` (an `InternalRow[]`) with a file's values."""
+        if files.num_rows <= _FILES_AT_ONCE:
+            return self._some_directories(files, rows, numbers)
+        java = self._gateway.jvm.java.util
+        directories = java.ArrayList(files.num_rows)
+        for start in range(0, files.num_rows, _FILES_AT_ONCE):  # the texts of all paths would need gigabytes
+            some, of_some = files.slice(start, _FILES_AT_ONCE), numbers.slice(start, _FILES_AT_ONCE)
+            directories.addAll(java.Arrays.stream(self._some_directories(some, rows, of_some)).toList())
+        return directories.toArray()
+
+    def _some_directories(self, files: pa.Table, rows: JavaObject, numbers: pa.Array) -> JavaObject:
         gateway = self._gateway
         columns = [
             rows,

@@ -6,7 +6,7 @@ type skip files.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from ...core.protocol.actions import AddCDCFile, AddFile, DeletionVectorDescript
 from ...core.protocol.change_data import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, DELETE, INSERT
 from ...core.protocol.deletion_vectors import DeletedRows
 from ...core.protocol.schema import StructField
-from ...core.table.changes import Commit, FileChange, VectorChange
+from ...core.table.changed_files import Changes, ColumnChange, Commit, VectorChange
 from ...errors import CorruptLogError
 from . import scan
 from .deletion_vectors import Vectors
@@ -55,33 +55,57 @@ def frame(
     spark: "SparkSession",
     log: "DeltaLog",
     read: "Snapshot",
-    files: Sequence[FileChange],
-    vectors: Sequence[VectorChange] = (),
+    changes: Iterable[Changes],
 ) -> "DataFrame":
     """The changed rows with the schema of version `read`, then `_change_type` and the columns of the commit."""
-    found = tables(Vectors(spark, log), log.table, files, vectors)
+    found = tables(Vectors(spark, log), log.table, changes)
     frames = [scan.frame(spark, log, snapshot=read, files=table, extra=extra) for table, extra in found]
     return frames[0] if len(frames) == 1 else frames[0].union(frames[1])
 
 
-def tables(
-    reader: Vectors, table: str, files: Sequence[FileChange], vectors: Sequence[VectorChange] = ()
-) -> list[tuple[pa.Table, ExtraColumns]]:
+def tables(reader: Vectors, table: str, changes: Iterable[Changes]) -> list[tuple[pa.Table, ExtraColumns]]:
     """The files with changed rows, and the columns that a scan of them adds: at most one table of each kind of file."""
-    rows = [_row(file.commit, file.file, file.change_type, _vector_of(file.file)) for file in files]
-    of_changes = [row for row in rows if row[CHANGE_TYPE] is None]
+    rows: list[dict[str, Any]] = []
+    vectors: list[VectorChange] = []
+    columns: list[ColumnChange] = []
+    for of_files, of_vectors, of_columns in changes:
+        rows += [_row(file.commit, file.file, file.change_type, _vector_of(file.file)) for file in of_files]
+        vectors += of_vectors
+        columns += of_columns
+    of_changes = _table([row for row in rows if row[CHANGE_TYPE] is None], columns, None)
     of_data = [row for row in rows if row[CHANGE_TYPE] is not None]
     of_data += _of_vectors(reader, vectors, table)
+    data = _table(of_data, columns, INSERT, DELETE)
     found = []
-    if of_changes:
-        found.append((_table(of_changes), ExtraColumns(stored=(_TYPE,), per_file=_OF_COMMIT)))
-    if of_data or not found:
-        found.append((_table(of_data), ExtraColumns(per_file=((_TYPE, CHANGE_TYPE), *_OF_COMMIT))))
+    if of_changes.num_rows:
+        found.append((of_changes, ExtraColumns(stored=(_TYPE,), per_file=_OF_COMMIT)))
+    if data.num_rows or not found:
+        found.append((data, ExtraColumns(per_file=((_TYPE, CHANGE_TYPE), *_OF_COMMIT))))
     return found
 
 
-def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=_CHANGES)
+def _table(rows: list[dict[str, Any]], columns: Sequence[ColumnChange] = (), *change_types: str | None) -> pa.Table:
+    """The rows, and the files of `columns` with one of these change types."""
+    parts = [_with_constants(change) for change in columns if change.change_type in change_types]
+    return pa.concat_tables([pa.Table.from_pylist(rows, schema=_CHANGES), *parts])
+
+
+def _with_constants(change: ColumnChange) -> pa.Table:
+    files, count = change.files, change.files.num_rows
+    constants = {
+        CHANGE_TYPE: change.change_type,
+        COMMIT_VERSION: change.commit.version,
+        COMMIT_TIMESTAMP: change.commit.timestamp_ms * 1000,
+    }
+    columns = []
+    for field in _CHANGES:
+        if field.name in constants:
+            columns.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
+        elif field.name in files.column_names:
+            columns.append(files[field.name])
+        else:
+            columns.append(pa.nulls(count, field.type))
+    return pa.table(columns, schema=_CHANGES)
 
 
 def file_row(file: AddFile | RemoveFile | AddCDCFile) -> dict[str, Any]:

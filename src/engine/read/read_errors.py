@@ -24,8 +24,9 @@ from ...errors import (
     UnsupportedEnvironmentError,
 )
 from ...logstore.common.uri import local_path, scheme_of
+from ..jvm import worker_python
 from ..jvm.connection.callbacks import raised_for
-from ..jvm.connection.java_errors import is_failed_query, text_with_causes, with_visible_cause
+from ..jvm.connection.java_errors import frames_with_causes, is_failed_query, text_with_causes, with_visible_cause
 from ..jvm.registry import patching
 from ..storage import access_errors
 from .bulk_listing import Listing, uris
@@ -37,6 +38,9 @@ _OF_STORAGE = re.compile(r"(?:reading|writing) (.+?): ")
 _CAUSE = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
 _NAMED = re.compile(r"tablelog\.errors\.(\w+): (.*)")
 _NOT_INSTALLED = "No module named 'tablelog"
+_OTHER_PYTHON = "[PYTHON_VERSION_MISMATCH]"
+_PYTHON_READ = ".PythonPartitionReaderFactory"
+"""A Java class below a task that reads by Python, as the route arrow does."""
 _REMEMBERED = 256
 _LONGEST_REASON = 500
 
@@ -90,6 +94,10 @@ def translate(text: str) -> BaseException | None:
             "the Python of Spark's workers (PYSPARK_PYTHON) doesn't have tablelog, which plans reads by the route "
             "arrow on the driver's machine: install it for that Python, or send its wheel with --py-files"
         )
+    if _PYTHON_READ in text:
+        reason = worker_python.unusable(text, "reads the data files")
+        if reason is not None:
+            return UnsupportedEnvironmentError(f"the Python of Spark's executors {reason}")
     match = _FILE.search(text) if _FAILED in text else None
     owner = None if match is None else _owner(match[2])
     return None if match is None or owner is None else _of_file(match, text, *owner)
@@ -175,6 +183,8 @@ class Translation:
                 text = text_with_causes(error) if active else ""
                 if is_failed_query(text):
                     return with_visible_cause(original(error, *args, **kwargs))
+                if _OTHER_PYTHON in text:  # its message doesn't say what the task did
+                    text = f"{text}\n{frames_with_causes(error)}"
                 translated = self._translate(text) if active else None
                 return original(error, *args, **kwargs) if translated is None else raised(translated)
 

@@ -8,8 +8,8 @@ from pyspark.sql import functions as F
 from ...core.protocol.actions import AddFile
 from ...core.protocol.change_data import INSERT
 from ...core.protocol.schema import quoted
-from ...core.table import changes
-from ...core.table.changes import FileChange
+from ...core.table import changed_files
+from ...core.table.changed_files import Changes, FileChange
 from ...errors import UnsupportedFeatureError
 from ..jvm import plans
 from ..sql.hidden_names import free_names
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.streaming.event_times import TimeRange
     from ...core.streaming.source import Batch
-    from ...core.table.changes import Commit, VectorChange
+    from ...core.table.changed_files import Commit
     from ...core.table.snapshot import Snapshot
 
 
@@ -62,25 +62,19 @@ def changed_rows(spark: "SparkSession", log: "DeltaLog", read: "Snapshot", batch
     """The changed rows of a batch, with the columns of `read` and those of a change data feed."""
 
     def of_commits(commits: "Sequence[Commit]") -> "DataFrame":
-        return change_feed.frame(spark, log, read, *changed_files(batch, commits, log.table))
+        return change_feed.frame(spark, log, read, changes_of(batch, commits, log.table))
 
     return _united(batch, of_commits)
 
 
-def changed_files(
-    batch: "Batch", commits: "Sequence[Commit]", table: str
-) -> "tuple[list[FileChange], list[VectorChange]]":
+def changes_of(batch: "Batch", commits: "Sequence[Commit]", table: str) -> "list[Changes]":
     """The changes in some commits of a batch. All rows of the first version of the stream are inserts."""
-    files: list[FileChange] = []
-    vectors: list[VectorChange] = []
-    for commit in commits:
-        if commit.version == batch.initial_version:
-            files += [FileChange(commit, file, INSERT) for file in _added([commit])]
-            continue
-        of_files, of_vectors = changes.of_commit(commit, table)
-        files += of_files
-        vectors += of_vectors
-    return files, vectors
+    return [
+        Changes([FileChange(commit, file, INSERT) for file in _added([commit])])
+        if commit.version == batch.initial_version
+        else changed_files.of_commit(commit, table)
+        for commit in commits
+    ]
 
 
 def measured(

@@ -120,8 +120,8 @@ class StreamPlanner:
     def _tasks(self, batch: Batch) -> list[Task]:
         reader = Vectors(self._session, self._log)
         if self._options.rules.changes:
-            files, vectors = stream_batch.changed_files(batch, batch.commits, self._log.table)
-            tables = change_feed.tables(reader, self._log.table, files, vectors)
+            changes = stream_batch.changes_of(batch, batch.commits, self._log.table)
+            tables = change_feed.tables(reader, self._log.table, changes)
         else:
             tables = [(stream_batch.table_of(batch.added), NO_EXTRA_COLUMNS)]
         planned = [file for table, extra in tables for file in self._planned_files(reader, table, extra)]

@@ -1,5 +1,7 @@
 """A frame that is computed once and stored on the executors."""
 
+import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark import StorageLevel
@@ -11,6 +13,8 @@ from ..jvm.connection.sessions import scala_context
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+logger = logging.getLogger(__name__)
 
 
 class StoredFrame:
@@ -31,9 +35,18 @@ class StoredFrame:
         infos = scala_context(self._spark).getRDDStorageInfo()
         return sum(int(info.memSize() + info.diskSize()) for info in infos if info.id() == self._rdd.id())
 
-    def release(self) -> None:
+    def release(self, rows: str) -> None:
+        """Remove the rows from Spark's cache; `rows` names them, with the table, in the warning of a failure."""
         # `RDD.unpersist` would warn that a locally checkpointed RDD can't be recomputed.
-        scala_context(self._spark).unpersistRDD(self._rdd.id(), False)
+        release(lambda: scala_context(self._spark).unpersistRDD(self._rdd.id(), False), rows)
+
+
+def release(unpersist: Callable[[], object], rows: str) -> None:
+    """Remove `rows` from Spark's cache. A failure only warns: the command has an error of its own, or is committed."""
+    try:
+        unpersist()
+    except Exception as error:
+        logger.warning("%s stay in Spark's cache until Spark evicts them: %s", rows, error)
 
 
 def is_lost(error: BaseException) -> bool:

@@ -16,6 +16,9 @@ _DENIED = re.compile(
 _NESTED = re.compile(r"\b[A-Z]\w*Exception: .+")
 _FURTHER = re.compile(r" : [\w.]+Exception: ")
 _LONGEST = 300
+_NO_TOKEN = re.compile(r"\bWebIdentityToken\w*\(\): java\.nio\.file\.(?:NoSuchFile|AccessDenied)Exception: ([^,\]\n]+)")
+"""In the list of the AWS SDK of what each of its providers lacks."""
+_HOST = re.compile(r"\bLost task \S+ in stage \S+ \(TID \d+\) \((\S+) ")
 _FAILED_TASK = "Lost task"
 """In the message of a job that an error of a task ended."""
 
@@ -63,6 +66,7 @@ def refusal_in_task() -> Callable[[Exception], str | None]:
 
     def refusal(error: Exception) -> str | None:
         import os
+        import socket
 
         cause: object = error.__cause__ or error
         operation = getattr(cause, "operation_name", None) or ""
@@ -71,7 +75,7 @@ def refusal_in_task() -> Callable[[Exception], str | None]:
             return f"STS, which gives the credentials, answered {code} to {operation}"
         token = os.environ.get("AWS_WEB_IDENTITY_TOKEN_FILE")
         if isinstance(error, OSError) and token is not None and error.filename == token:
-            return "the file of AWS_WEB_IDENTITY_TOKEN_FILE can't be read"
+            return f"the file of AWS_WEB_IDENTITY_TOKEN_FILE, {token}, can't be read on the host {socket.gethostname()}"
         name = type(error).__name__
         if name not in of_clients:
             return None
@@ -106,6 +110,11 @@ def _reason(text: str) -> str | None:
     match = _DENIED.search(text)
     if match is None:
         return None
+    token = _NO_TOKEN.search(text)
+    if token is not None:
+        host = _HOST.search(text)
+        where = "" if host is None else f" on the host {host[1]}"
+        return f"the file of AWS_WEB_IDENTITY_TOKEN_FILE, {token[1]}, can't be read{where}"
     nested = _NESTED.search(match[1])
     return _FURTHER.split(match[1] if nested is None else nested[0])[0][:_LONGEST].strip()
 

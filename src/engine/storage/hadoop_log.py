@@ -4,7 +4,7 @@ It uses FileContext, whose rename is exclusive on HDFS (FileSystem's public rena
 configuration, so that timeouts are bounded independently of Spark's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ _EXCLUSIVE = {
     "ofs": "org.apache.hadoop.fs.ozone.RootedOzFs",
 }
 """By scheme, the AbstractFileSystem whose rename is decided atomically by the NameNode (or Ozone Manager)."""
+
+_PIECE = 8 << 20  # bytes
 
 _PATIENCE = {
     "ipc.client.connect.timeout": "5000",
@@ -76,6 +78,19 @@ class SparkFiles:
                 return bytes(stream.readAllBytes())
             finally:
                 stream.close()
+
+    def pieces(self, path: str) -> Generator[bytes, None, None]:
+        with translated("reading", path):
+            stream = self._reader(path).open(self._gateway.path(path))
+        try:
+            while True:
+                with translated("reading", path):
+                    piece = bytes(stream.readNBytes(_PIECE))
+                if not piece:
+                    return
+                yield piece
+        finally:
+            stream.close()
 
     def entries(self, directory: str) -> list[HdfsEntry]:
         with translated("listing", directory):

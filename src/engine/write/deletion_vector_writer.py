@@ -4,6 +4,7 @@ Vectors are never stored inline in the log, although the protocol allows it: Del
 file, and so the size of a commit depends only on its number of files.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ from .routes import WriteRoute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
 
 MOST_COLLECTED = 16 << 20
 """Up to this number, rows are collected individually, 12 bytes each; above it, Spark aggregates bitmaps first."""
@@ -90,8 +93,15 @@ def write(spark: "SparkSession", log: DeltaLog, vectors: Sequence[DeletedRows]) 
     try:
         place.save(name, lambda stream: stream.write(data))
         place.publish([name], durable=True)
-    finally:
-        place.clear()
+    except BaseException:
+        try:
+            place.clear()
+        except Exception as error:  # the first error is the one to report
+            logger.warning(
+                "%s: files of a failed write could not be deleted and are left to VACUUM: %s", log.table, error
+            )
+        raise
+    place.clear()
     descriptors = [
         replace(whole, size_in_bytes=size, cardinality=len(rows), offset=offset)
         for rows, (offset, size) in zip(vectors, places, strict=True)

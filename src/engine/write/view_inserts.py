@@ -26,8 +26,8 @@ from ..jvm.registry.classes import FILE_INDEX_CLASS, class_name
 from ..jvm.statements import inserts, statements
 from ..jvm.types import read_schema
 from ..read import pinning
-from ..sql import fill
 from . import insert_casts, insert_schema
+from .insert_defaults import InsertDefaults
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -267,8 +267,12 @@ def _resolved(spark: "SparkSession", plan: JavaObject, targets: Sequence[Into]) 
     gateway = Gateway.of(spark)
 
     def writes(*, accepts_any: bool) -> list[JavaObject]:
-        tables = {target.statement: _with_target(spark, plan, target, accepts_any=accepts_any) for target in targets}
-        return _writes(inserts.resolved_plan(spark, plan.transformDown(gateway.scala_map(tables))))
+        defaults = InsertDefaults(spark)
+        tables = {
+            target.statement: _with_target(spark, plan, target, defaults, accepts_any=accepts_any) for target in targets
+        }
+        with defaults.used():
+            return _writes(inserts.resolved_plan(spark, plan.transformDown(gateway.scala_map(tables))))
 
     try:
         return [_insert(node, plans.frame_of(spark, node.query())) for node in writes(accepts_any=False)]
@@ -318,12 +322,19 @@ def resolved_values(spark: "SparkSession", plan: JavaObject, target: Into) -> "t
     frame = plans.frame_of(spark, query_of(plan, target.statement))
     statement = changed(target.statement, query=analyzed(frame), overwrite=False, replaceCriteriaOpt=gateway.none)
     target = replace(target, statement=statement)
+    defaults = InsertDefaults(spark)
+
+    def node_of(*, accepts_any: bool) -> JavaObject:
+        with_target = _with_target(spark, statement, target, defaults, accepts_any=accepts_any)
+        with defaults.used():
+            return inserts.resolved_plan(spark, with_target)
+
     try:
-        node = inserts.resolved_plan(spark, _with_target(spark, statement, target))
+        node = node_of(accepts_any=False)
     except AnalysisException as error:
         if not _is_cast_by_delta(spark, error.getCondition() or ""):
             raise
-        node = inserts.resolved_plan(spark, _with_target(spark, statement, target, accepts_any=True))
+        node = node_of(accepts_any=True)
         return frame, dict(_cast(frame, node, target))
     query = node.query()
     names = list(node.table().schema().fieldNames())
@@ -356,10 +367,12 @@ def _writes(plan: JavaObject) -> list[JavaObject]:
     return [] if class_name(plan) == "CTERelationDef" else [plan]
 
 
-def _with_target(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any: bool = False) -> JavaObject:
+def _with_target(
+    spark: "SparkSession", plan: JavaObject, target: Into, defaults: InsertDefaults, *, accepts_any: bool
+) -> JavaObject:
     """The INSERT with the substitute of its table, for Spark's analyzer."""
     gateway, statement = Gateway.of(spark), target.statement
-    relation = inserts.relation_of(gateway, _shown(spark, plan, target, accepts_any=accepts_any))
+    relation = inserts.relation_of(gateway, _shown(spark, plan, target, defaults, accepts_any=accepts_any))
     # The substitute has the evolved schema already.
     evolves = {"withSchemaEvolution": False} if "SchemaEvolution" in clauses_of(statement) else {}
     return changed_node(gateway, statement, table=relation, **evolves)
@@ -387,7 +400,9 @@ def _check_known(names: Sequence[str], columns: schemas.StructType, table: str) 
         )
 
 
-def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any: bool) -> inserts.InsertTarget:
+def _shown(
+    spark: "SparkSession", plan: JavaObject, target: Into, defaults: InsertDefaults, *, accepts_any: bool
+) -> inserts.InsertTarget:
     """The table with the columns for which the statement has values, if it lists them.
 
     The write adds the omitted columns: defaults, generated columns, identity columns.
@@ -424,8 +439,7 @@ def _shown(spark: "SparkSession", plan: JavaObject, target: Into, *, accepts_any
         # Spark refuses a list with an unknown name, and suggests columns of the table: of all of them.
         if not listed or known <= {f.name.lower() for f in selected}:
             fields = selected
-    for field in fields:
-        fill.check_default(spark, columns, field, snapshot.table)
+    fields = [defaults.shown(field, columns, snapshot.table) for field in fields]
     return inserts.InsertTarget(
         gateway, f"delta.`{snapshot.table}`", fields, snapshot.partition_columns, accepts_any=accepts_any
     )

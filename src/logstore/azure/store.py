@@ -1,5 +1,8 @@
 """The store on Azure Blob Storage: one Put Blob with `If-None-Match: *`, of which only one writer's succeeds.
 
+A large file is sent as blocks, and one Put Block List with the same condition makes them the content of the blob. The
+ids of the blocks are random: the SDK's own are the same for all writers, whose contents it would mix.
+
 The meaning of an answer depends only on its status and code (`answer_of`, `refusal`), because the SDK's exceptions have
 less information: an existing name is 409 BlobAlreadyExists or 412 ConditionNotMet. 503 ServerBusy isn't defined as "not
 applied", so it is ambiguous like every other 5xx.
@@ -8,10 +11,11 @@ applied", so it is ambiguous like every other 5xx.
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar
 
 from ...error_context import error_context
 from ...errors import (
@@ -21,13 +25,14 @@ from ...errors import (
     StorageMissingError,
     StorageUnavailableError,
 )
-from ..base import Exclusion, FileStatus, LogStore
+from ..base import Exclusion, FileStatus, LogStore, too_large
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist, settle
 from ..common.http_clients import READ_SECONDS, Clients, never_sent, skew_note
 from ..common.listing import without_false_gaps
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
+from ..common.spool import Content, chunks, received, spooled
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, AzureSettings, place
 
@@ -41,6 +46,8 @@ _MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDi
 _ABSENT = frozenset({"BlobNotFound", "ResourceNotFound", "PathNotFound", ""})
 _other_name = re.compile(r"[\\\x00-\x1f\x7f]|\.(?:/|$)").search
 _OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 means that the file doesn't exist
+_BLOCKS_GONE = "InvalidBlockList"
+_PIECE = 32 << 20  # bytes of one request for a part of a large blob
 _REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
 
 
@@ -74,13 +81,61 @@ class AzureLogStore(LogStore):
         blob = self._blob(path)
         return self._asked("reading", path, lambda: bytes(blob.download_blob().readall()))
 
-    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+    def read_at_most(self, path: str, most: int) -> bytes:
         blob = self._blob(path)
-        data = bytes(memoryview(data))  # rejects text, which the SDK would accept
-        if overwrite:
-            self._asked("overwriting", path, lambda: blob.upload_blob(data, overwrite=True))
+        data = self._asked("reading", path, lambda: _start_of(blob, most + 1))
+        if len(data) > most:
+            raise too_large(path, None, most)
+        return data
+
+    def open_file(self, path: str) -> BinaryIO:
+        blob = self._blob(path)
+        return self._asked("reading", path, lambda: received(path, _pieces(blob)))
+
+    def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        self._write(path, bytes(memoryview(data)), overwrite)  # rejects text, which the SDK would accept
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        with spooled(path, pieces) as content:
+            self._write(path, content, overwrite)
+
+    def _write(self, path: str, content: Content, overwrite: bool) -> None:
+        blob = self._blob(path)
+        if not isinstance(content, bytes):
+            self._write_blocks(blob, path, content, overwrite)
+        elif overwrite:
+            self._asked("overwriting", path, lambda: blob.upload_blob(content, overwrite=True))
         else:
-            settle(path, lambda: _created(path, lambda: blob.upload_blob(data, overwrite=False)), self._retries)
+            settle(path, lambda: _created(path, lambda: blob.upload_blob(content, overwrite=False)), self._retries)
+
+    def _write_blocks(self, blob: Any, path: str, content: Content, overwrite: bool) -> None:
+        """Write a large file. Who writes a blob first removes the blocks that others have sent for it."""
+
+        def replace() -> None:
+            blocks = self._sent_blocks(blob, path, content)
+            self._asked("overwriting", path, lambda: blob.commit_block_list(blocks))
+
+        if overwrite:
+            persist(replace, lambda error: isinstance(error, _BlocksGoneError), self._retries)
+            return
+        blocks = self._sent_blocks(blob, path, content)
+        try:
+            settle(path, lambda: _created(path, lambda: blob.commit_block_list(blocks, **_if_absent())), self._retries)
+        except _BlocksGoneError:
+            if self._asked("looking for", path, blob.exists):
+                raise FileExistsError(shown(path)) from None
+            raise
+
+    def _sent_blocks(self, blob: Any, path: str, content: Content) -> list[Any]:
+        """Send the content as blocks, which are no part of the blob yet; returns their names, in order."""
+        from azure.storage.blob import BlobBlock
+
+        blocks = []
+        for piece in chunks(content):
+            name = uuid.uuid4().hex
+            self._asked("writing", path, partial(blob.stage_block, name, piece, length=len(piece)))
+            blocks.append(BlobBlock(name))
+        return blocks
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         scheme, authority, key = object_uri.split(path)  # the start name isn't checked: it may be any string
@@ -154,6 +209,39 @@ def _split(path: str) -> tuple[str, str, str]:
     return scheme, authority, key
 
 
+class _BlocksGoneError(StorageError):
+    """The service doesn't have the blocks of a Put Block List, which it therefore didn't apply."""
+
+
+def _if_absent() -> dict[str, Any]:
+    """Arguments of the SDK for `If-None-Match: *`."""
+    from azure.core import MatchConditions
+
+    return {"match_condition": MatchConditions.IfMissing}
+
+
+def _start_of(blob: Any, size: int) -> bytes:
+    """The first `size` bytes of a blob, or all if there are fewer."""
+    from azure.core.exceptions import HttpResponseError
+
+    try:
+        return bytes(blob.download_blob(offset=0, length=size).readall())
+    except HttpResponseError as error:
+        if error.status_code != 416:  # an empty blob has no such part
+            raise
+    return bytes(blob.download_blob().readall())
+
+
+def _pieces(blob: Any) -> Iterator[bytes]:
+    """The content of a blob, by requests for parts of one version of it."""
+    from azure.core import MatchConditions
+
+    properties = blob.get_blob_properties()
+    of_version = {"etag": properties.etag, "match_condition": MatchConditions.IfNotModified}
+    for at in range(0, properties.size, _PIECE):
+        yield bytes(blob.download_blob(offset=at, length=_PIECE, **of_version).readall())
+
+
 def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
     """The answer for the reply to a conditional Put Blob, by its status and its `x-ms-error-code`."""
     if status == 201:
@@ -162,6 +250,8 @@ def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
         return Answer(Verdict.EXISTS)
     if status == 429:
         return Answer(Verdict.NOT_APPLIED, _said(status, code))
+    if code == _BLOCKS_GONE:
+        return Answer.failed(refusal("writing", path, status, code, note))
     if status in _REFUSED or code in _MISSING:
         return Answer.failed(refusal("writing", path, status, code, note))
     return Answer(Verdict.AMBIGUOUS, f"the service answered {_said(status, code)}")
@@ -177,7 +267,10 @@ def refusal(operation: str, path: str, status: int, code: str, note: str = "") -
             f"{context}; check the account key, the SAS token (its permissions and expiry) or the role of the "
             "identity, and this machine's clock"
         )
-    if status in (408, 429) or status >= 500:
+    if code == _BLOCKS_GONE:
+        return _BlocksGoneError(f"{context}; another writer wrote the blob, nothing was written; try again later")
+    changed = operation == "reading" and status == 412  # the blob was replaced between the requests for its parts
+    if changed or status in (408, 429) or status >= 500:
         return StorageUnavailableError(f"{context}; try again later")
     return StorageError(f"{context}; the service rejects this request, and retrying doesn't help")
 

@@ -7,21 +7,23 @@ what a reply means.
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import partial
+from typing import Any, BinaryIO, ClassVar, NamedTuple, Self, TypeAlias
 from urllib.parse import quote, urljoin, urlsplit
 
 from ...error_context import error_context
 from ...errors import StorageAccessError, StorageError, StorageMissingError, StorageUnavailableError, TablelogError
-from ..base import Exclusion, FileStatus, LogStore
+from ..base import Exclusion, FileStatus, LogStore, too_large
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist, settle
 from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_sent, skew_note
 from ..common.listing import without_false_gaps
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
+from ..common.spool import Content, chunks, received, size_of, spooled
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, GCSSettings
 
@@ -32,6 +34,7 @@ _REFUSED = frozenset({400, 401, 403, 404, 405, 410, 411, 413, 414, 416})
 _REDIRECTED = frozenset({301, 302, 307, 308})
 _MOST_REDIRECTIONS = 3
 _OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 means that the file doesn't exist
+_CHUNK = 1 << 20
 
 
 class GCSLogStore(LogStore):
@@ -57,12 +60,30 @@ class GCSLogStore(LogStore):
         return cls(GCSSettings.of(scheme, conf, storage_options))
 
     def read(self, path: str) -> bytes:
+        return self._read(path, Reply.of).body
+
+    def read_at_most(self, path: str, most: int) -> bytes:
+        return self._read(path, partial(Reply.of_at_most, path, most)).body
+
+    def open_file(self, path: str) -> BinaryIO:
+        file = self._read(path, partial(Reply.opened, path)).file
+        assert file is not None
+        return file
+
+    def _read(self, path: str, receive: "_Receive") -> "Reply":
         _, bucket, key = object_uri.split(path)
-        return self._asked("reading", path, "GET", _object(bucket, key), {"alt": "media"}).body
+        return self._asked("reading", path, "GET", _object(bucket, key), {"alt": "media"}, receive=receive)
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
+        self._write(path, bytes(memoryview(data)), overwrite)  # rejects text, which requests would accept
+
+    def write_pieces(self, path: str, pieces: Iterable[bytes], *, overwrite: bool = False) -> None:
+        with spooled(path, pieces) as content:
+            self._write(path, content, overwrite)
+
+    def _write(self, path: str, content: Content, overwrite: bool) -> None:
         _, bucket, key = object_uri.split(path)
-        data = bytes(memoryview(data))  # rejects text, which requests would accept
+        data = content if isinstance(content, bytes) else _Upload(content)
         uploads = f"/upload{_objects(bucket)}"
         parameters = {"uploadType": "media", "name": key}
         if overwrite:
@@ -111,13 +132,20 @@ class GCSLogStore(LogStore):
         return object_uri.resolve(path)
 
     def _asked(
-        self, operation: str, path: str, method: str, at: str, parameters: Mapping[str, str], data: bytes | None = None
+        self,
+        operation: str,
+        path: str,
+        method: str,
+        at: str,
+        parameters: Mapping[str, str],
+        data: "_Body" = None,
+        receive: "_Receive | None" = None,
     ) -> "Reply":
-        """The reply to a request that may be repeated, or a typed error."""
+        """The reply to a request that may be repeated, or a typed error. `receive` reads a response."""
 
         def attempt() -> Reply:
             try:
-                reply = self._sent(path, method, at, parameters, data)
+                reply = self._sent(path, method, at, parameters, data, receive or Reply.of)
             except TablelogError:
                 raise
             except Exception as error:
@@ -131,10 +159,10 @@ class GCSLogStore(LogStore):
         with error_context(path=shown(path)):
             return persist(attempt, lambda error: isinstance(error, StorageUnavailableError), self._retries)
 
-    def _created(self, path: str, at: str, parameters: Mapping[str, str], data: bytes) -> Answer:
+    def _created(self, path: str, at: str, parameters: Mapping[str, str], data: "_Body") -> Answer:
         """Send a conditional write once and return the answer."""
         try:
-            return answer_of(path, self._sent(path, "POST", at, parameters, data))
+            return answer_of(path, self._sent(path, "POST", at, parameters, data, Reply.of))
         except TablelogError:  # a wrong setting or a redirection: nothing was written
             raise
         except Exception as error:
@@ -143,7 +171,9 @@ class GCSLogStore(LogStore):
                 return Answer(Verdict.AMBIGUOUS, f"no reply came: {type(error).__name__}")
             return Answer.failed(failed)
 
-    def _sent(self, path: str, method: str, at: str, query: Mapping[str, str], data: bytes | None) -> "Reply":
+    def _sent(
+        self, path: str, method: str, at: str, query: Mapping[str, str], data: "_Body", receive: "_Receive"
+    ) -> "Reply":
         """Send a request once; follow redirections of the service with the same method and condition."""
         endpoint = self.settings.endpoint
         session = self._sessions[endpoint]
@@ -162,6 +192,7 @@ class GCSLogStore(LogStore):
                 headers=headers,
                 timeout=(CONNECT_SECONDS, self._read_seconds),
                 allow_redirects=False,
+                stream=True,
             )
             target = response.headers.get("Location")
             if response.status_code not in _REDIRECTED or not target:
@@ -172,24 +203,44 @@ class GCSLogStore(LogStore):
                     f"{shown(path)}: {urlsplit(endpoint).hostname} redirects to {urlsplit(url).hostname}; if this "
                     "host is correct, set it as fs.gs.storage.root.url"
                 )
-        return Reply.of(response)
+        with response:
+            return receive(response)
+
+
+class _Upload:
+    """The content of a request from a temporary file: read from its start each time that it is sent."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._size = size_of(content)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chunks(self._content)
+
+
+_Body: TypeAlias = bytes | _Upload | None
 
 
 class Reply(NamedTuple):
-    """A service's answer: `code` is the reason in an error's body, `message` its text, `date` the service's time."""
+    """A service's answer: `code` is the reason in an error's body, `message` its text, `date` the service's time.
+
+    `file` is the content instead of `body`, if it was asked for as a file.
+    """
 
     status: int
     code: str
     body: bytes
     message: str = ""
     date: str | None = None
+    file: BinaryIO | None = None
 
     @classmethod
     def of(cls, response: Any) -> "Reply":
         """The reply in a response of `requests`."""
-        length = None if "Content-Encoding" in response.headers else response.headers.get("Content-Length")
-        if length is not None and response.request.method == "GET" and int(length) != len(response.content):
-            raise OSError(f"only {len(response.content)} of {length} bytes were received")
+        _check_length(response, len(response.content))
         code, message = "", ""
         if response.status_code >= 400:
             with suppress(ValueError, KeyError, IndexError, TypeError):
@@ -197,6 +248,29 @@ class Reply(NamedTuple):
                 message = str(error.get("message", ""))
                 code = str(error["errors"][0]["reason"])
         return cls(response.status_code, code, response.content, message, response.headers.get("Date"))
+
+    @classmethod
+    def of_at_most(cls, path: str, most: int, response: Any) -> "Reply":
+        """The same for a file; raises CorruptLogError, and doesn't read it, if it has more than `most` bytes."""
+        size = _length(response)
+        if response.status_code == 200 and size is not None and size > most:
+            raise too_large(path, size, most)
+        return cls.of(response)
+
+    @classmethod
+    def opened(cls, path: str, response: Any) -> "Reply":
+        """The same with the content of a file as `file`."""
+        if response.status_code != 200:
+            return cls.of(response)
+        file = received(path, response.iter_content(_CHUNK))
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        try:
+            _check_length(response, size)
+        except OSError:
+            file.close()
+            raise
+        return cls(200, "", b"", file=file)
 
     def json(self) -> Any:
         """The body. Raises StorageError if it isn't a reply of the API."""
@@ -207,6 +281,21 @@ class Reply(NamedTuple):
         if not isinstance(body, dict):
             raise StorageError("the reply isn't from Google Cloud Storage: check fs.gs.storage.root.url")
         return body
+
+
+_Receive: TypeAlias = Callable[[Any], Reply]
+
+
+def _length(response: Any) -> int | None:
+    """The number of bytes of a file in a response, if it is known."""
+    length = None if "Content-Encoding" in response.headers else response.headers.get("Content-Length")
+    return int(length) if length is not None and response.request.method == "GET" else None
+
+
+def _check_length(response: Any, received_bytes: int) -> None:
+    length = _length(response)
+    if length is not None and length != received_bytes:
+        raise OSError(f"only {received_bytes} of {length} bytes were received")
 
 
 class _NoReplyError(StorageUnavailableError):

@@ -1,5 +1,6 @@
 """The interface of an HDFS client for `HDFSLogStore`: Hadoop's own in Spark's JVM, or hdfs-native without a JVM."""
 
+from collections.abc import Generator
 from typing import NamedTuple, Protocol
 
 from ..common.spool import Content
@@ -29,6 +30,9 @@ class HdfsClient(Protocol):
 
     def read(self, path: str) -> bytes:
         """The whole current content of a file."""
+
+    def pieces(self, path: str) -> Generator[bytes, None, None]:
+        """The same in pieces; the first request is made when the first one is asked for."""
 
     def entries(self, directory: str) -> list[HdfsEntry]:
         """The current files in a directory, including hidden ones, without subdirectories."""

@@ -10,7 +10,7 @@ import os
 import re
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from .errors import error_for
 TIMEOUT_SECONDS = 60.0
 """The limit of one call in seconds: a request to the NameNode, the reading of a file, or the writing of a piece."""
 
+_PIECE = 8 << 20
 _Result = TypeVar("_Result")
 _PROVIDER = "dfs.client.failover.proxy.provider."
 _FAILOVER = "org.apache.hadoop.hdfs.server.namenode.ha.ConfiguredFailoverProxyProvider"
@@ -112,6 +113,19 @@ class NativeFiles:
             return bytes(file.read()) if len(file) else b""
 
         return self._call(read, "reading", path)
+
+    def pieces(self, path: str) -> Generator[bytes, None, None]:
+        file = self._call(lambda client, name: client.read(name), "reading", path)
+        left = len(file)
+        while left:
+            size = min(left, _PIECE)
+            piece = self._call(lambda *_, size=size: bytes(file.read(size)), "reading", path)
+            if not piece:
+                raise StorageUnavailableError(
+                    f"reading {shown(path)}: {left} bytes are missing; try again later", path=shown(path)
+                )
+            left -= len(piece)
+            yield piece
 
     def entries(self, directory: str) -> list[HdfsEntry]:
         def list_files(client: Any, name: str) -> list[HdfsEntry]:

@@ -21,7 +21,8 @@ import posixpath
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Self, TypeAlias
+from contextlib import closing
+from typing import Any, BinaryIO, ClassVar, Self, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from ...errors import (
@@ -32,10 +33,10 @@ from ...errors import (
     WriteOutcomeUnknown,
 )
 from ...settings.spark_own import HADOOP
-from ..base import Exclusion, FileStatus, LogStore
+from ..base import Exclusion, FileStatus, LogStore, too_large
 from ..common import posix
 from ..common.schemes import served_by
-from ..common.spool import Content, spooled
+from ..common.spool import Content, received, spooled
 from ..common.uri import escaped, shown, without_user
 from .client import HdfsClient
 
@@ -121,6 +122,19 @@ class HDFSLogStore(LogStore):
 
     def read(self, path: str) -> bytes:
         return self._files().read(self.resolve(path))
+
+    def read_at_most(self, path: str, most: int) -> bytes:
+        content = bytearray()
+        with closing(self._files().pieces(self.resolve(path))) as pieces:
+            for piece in pieces:
+                content += piece
+                if len(content) > most:
+                    raise too_large(path, None, most)
+        return bytes(content)
+
+    def open_file(self, path: str) -> BinaryIO:
+        with closing(self._files().pieces(self.resolve(path))) as pieces:
+            return received(path, pieces)
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
         # An argument that isn't bytes-like fails here, before the write.

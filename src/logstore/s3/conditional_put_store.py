@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, ClassVar, Self
 
 from ...errors import InvalidArgumentError, StorageUnavailableError, TablelogError, WriteOutcomeUnknown
-from ..base import Exclusion, FileStatus, LogStore
+from ..base import Exclusion, FileStatus, LogStore, too_large
 from ..common import object_uri, posix
 from ..common.conditional_put import settle
 from ..common.listing import without_false_gaps
@@ -107,6 +107,12 @@ class S3LogStore(LogStore):
 
     def read(self, path: str) -> bytes:
         return self._requests.get(place_of(path))
+
+    def read_at_most(self, path: str, most: int) -> bytes:
+        data = self._requests.get(place_of(path), most)
+        if len(data) > most:
+            raise too_large(path, None, most)
+        return data
 
     def open_file(self, path: str) -> BinaryIO:
         return self._requests.open(place_of(path))

@@ -21,7 +21,7 @@ from .settings import sdk
 logger = logging.getLogger(__name__)
 
 _AS_REQUIRED = "when_required"
-_OF_ONE_REQUEST = frozenset({"amz-sdk-invocation-id", "amz-sdk-request", "authorization", "x-amz-date"})
+_OF_ONE_REQUEST = frozenset({"amz-sdk-invocation-id", "amz-sdk-request", "authorization", "range", "x-amz-date"})
 
 _seen: ContextVar[list[Any] | None] = ContextVar("seen", default=None)
 """The requests that the SDK is about to sign during a watched call."""
@@ -52,13 +52,17 @@ class Reader:
         except Exception as error:
             self._give_up(error)
 
-    def read(self, key: str) -> bytes | None:
-        """The object's bytes; None: use the SDK through `watched`, which records it. Raises botocore's errors."""
+    def read(self, key: str, most: int | None = None) -> bytes | None:
+        """The object's bytes, with `most` one more than that many of them at most.
+
+        None: use the SDK through `watched`, which records it. Raises botocore's errors.
+        """
         model, session = self._model, self._session
         if model is None or session is None:
             return None
         try:
-            request = sdk().awsrequest.AWSRequest("GET", model.before_key + _quoted(key), headers=dict(model.headers))
+            headers = model.headers if most is None else {**model.headers, "Range": part(most)}
+            request = sdk().awsrequest.AWSRequest("GET", model.before_key + _quoted(key), headers=dict(headers))
             request.context = dict(model.context)
             model.signer.sign("GetObject", request)
             reply = session.send(request.prepare())
@@ -71,7 +75,7 @@ class Reader:
         if status == 404 and b"<Code>NoSuchKey</Code>" in data:
             absent = {"Error": {"Code": "NoSuchKey"}, "ResponseMetadata": {"HTTPStatusCode": 404}}
             raise sdk().exceptions.ClientError(absent, "GetObject")
-        if status != 200:
+        if status not in (200, 206):
             return None
         if content_length is not None and int(content_length) != len(data):
             raise sdk().exceptions.IncompleteReadError(actual_bytes=len(data), expected_bytes=int(content_length))
@@ -100,6 +104,11 @@ class Reader:
             )  # fmt: skip
         self._given_up = True
         self._session = self._model = None
+
+
+def part(most: int) -> str:
+    """The header `Range` for one byte more than `most`: it shows whether there are more."""
+    return f"bytes=0-{most}"
 
 
 def _quoted(key: str) -> str:

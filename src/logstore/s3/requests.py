@@ -28,7 +28,7 @@ from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.spool import Content, received
 from ..common.uri import shown
 from .credential_sources import error_of_source
-from .object_reader import Reader
+from .object_reader import Reader, part
 from .places import S3Location
 from .settings import DISTRUST, EXPIRED, S3Access, S3Settings, sdk
 
@@ -238,13 +238,13 @@ class S3Requests:
         arguments = self._client(place.bucket).access.write_arguments
         self.repeated("writing", place, lambda: self.send("put_object", place, Body=content, **arguments))
 
-    def get(self, place: S3Location) -> bytes:
-        """The whole object. Raises FileNotFoundError."""
+    def get(self, place: S3Location, most: int | None = None) -> bytes:
+        """The whole object, or with `most` one more than that many bytes of it. Raises FileNotFoundError."""
         reader = self._client(place.bucket).reader
 
         def request() -> bytes:
-            data = reader.read(place.key)
-            return self._whole(place, reader)[0] if data is None else data
+            data = reader.read(place.key, most)
+            return self._whole(place, reader, most)[0] if data is None else data
 
         return self.repeated("reading", place, request)
 
@@ -272,9 +272,16 @@ class S3Requests:
 
         return self.repeated("reading", place, request)
 
-    def _whole(self, place: S3Location, reader: Reader) -> tuple[bytes, Any]:
-        """(the whole object, the reply), by one request of the SDK."""
-        reply = reader.watched(place.key, lambda: self.send("get_object", place))
+    def _whole(self, place: S3Location, reader: Reader, most: int | None = None) -> tuple[bytes, Any]:
+        """(the object as `get` returns it, the reply), by the SDK."""
+        arguments = {} if most is None else {"Range": part(most)}
+        try:
+            reply = reader.watched(place.key, lambda: self.send("get_object", place, **arguments))
+        except Exception as error:
+            answered = reply_of(error)
+            if not arguments or answered is None or answered[0] != 416:
+                raise
+            reply = self.send("get_object", place)  # an empty object has no part
         body = reply["Body"]
         try:
             return bytes(body.read()), reply

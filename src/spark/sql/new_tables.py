@@ -1,5 +1,6 @@
 """New tables by methods of PySpark: `df.writeTo(name).create()` and its like, and `spark.catalog.createTable`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,6 +16,9 @@ from ..options import Options
 from .statements.create import NewTable, is_delta, own_name, run, with_layout
 
 _OVERWRITE_SCHEMA = "overwriteSchema"
+_LOCATION, _COMMENT = "location", "comment"
+_RESERVED = frozenset({"provider", "owner", "external", "is_managed_location"})
+"""The other properties that mean something to Spark's catalogs."""
 
 
 def by_writer(writer: Any, mode: CreateMode) -> bool:
@@ -35,12 +39,34 @@ def by_writer(writer: Any, mode: CreateMode) -> bool:
             parameters={"option": _OVERWRITE_SCHEMA, "operation": "replacing"},
         )
     own = {key: value for key, value in state.options.items() if key.startswith("delta.")}
-    definition = Definition(properties={**own, **state.properties})
+    properties, location, comment = _reserved(".".join(name), state.properties, options.get("path"))
+    definition = Definition(properties={**own, **properties}, comment=comment)
     definition = with_layout(name, definition, definitions.partitioning(state.transforms))
-    location = options.get("path")
     kept = {key: value for key, value in state.options.items() if key.lower() not in ("path", "overwriteschema")}
     run(spark, NewTable(name, mode, definition, location, builders.frame_of(writer), kept))
     return True
+
+
+def _reserved(
+    name: str, properties: Mapping[str, str], path: str | None
+) -> tuple[dict[str, str], str | None, str | None]:
+    """The properties of a new table, its location and its comment, of which Spark passes the last two as properties.
+
+    Raises InvalidArgumentError for a second location, and for the other properties that Spark reserves.
+    """
+    refused = sorted(_RESERVED & properties.keys())
+    location = properties.get(_LOCATION)
+    if location is not None and path is not None and location != path:
+        refused = [_LOCATION]
+    if refused:
+        raise InvalidArgumentError(
+            f"{name} can't be created with the table property {', '.join(refused)}, which Spark reserves: leave it "
+            "out. The location is given once, by the option path or the property location.",
+            condition="UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
+            parameters={"property": refused[0], "msg": "please leave it out"},
+        )
+    kept = {key: value for key, value in properties.items() if key not in (_LOCATION, _COMMENT)}
+    return kept, location or path, properties.get(_COMMENT)
 
 
 def by_catalog(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support.log_builder import LogBuilder, add, metadata, remove
+from tablelog.core.log import large_commits
 from tablelog.core.protocol.actions import AddCDCFile, AddFile, Protocol, RemoveFile
 from tablelog.core.streaming import offset
 from tablelog.core.streaming.commits import CommitRules
@@ -177,6 +178,32 @@ def test_the_batches_together_are_the_table(seed: int) -> None:
         got += paths(repeated)
         end = following
     assert sorted(got) == sorted([*live, *later])
+
+
+@pytest.mark.parametrize("changes", [False, True])
+def test_restarts_in_the_midst_of_a_large_commit(monkeypatch: pytest.MonkeyPatch, changes: bool) -> None:
+    builder = LogBuilder().create(configuration=CDF)
+    builder.commit(*(add(f"f{number}") for number in range(20)))
+    builder.commit(*(remove(f"f{number}", size=100) for number in range(20)))
+    rules = CommitRules(changes=changes, ignore_deletes=not changes)
+
+    def restarted() -> list[tuple[SourceOffset, Batch]]:
+        found: list[tuple[SourceOffset, Batch]] = []
+        end: SourceOffset | None = None
+        while True:
+            source = stream(builder, limits=ReadLimits(3), rules=rules, start=Bound(version=1))
+            following = source.latest(end)
+            if following is None or following == end:
+                return found
+            end, begin = offset.parse(following.to_json()), end
+            again = stream(builder, limits=ReadLimits(3), rules=rules, start=Bound(version=1))
+            found.append((end, again.batch(begin, end)))
+
+    small = restarted()
+    assert len(small) >= 7
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
+    monkeypatch.setattr(large_commits, "_BATCH_BYTES", 500)
+    assert restarted() == small
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,20 +1,31 @@
 """What changed in a range of versions, by the log alone."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.log_builder import LogBuilder, add, metadata, remove
-from tablelog.core.protocol.actions import Action, AddCDCFile, CommitInfo, DeletionVectorDescriptor, Metadata
+from tablelog.core.log import large_commits
+from tablelog.core.protocol.actions import (
+    Action,
+    AddCDCFile,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    FileAction,
+    Metadata,
+)
 from tablelog.core.protocol.column_mapping import ColumnMapping
 from tablelog.core.protocol.schema import parse_schema
+from tablelog.core.table import changed_files
+from tablelog.core.table.changed_files import Commit, collected, of_commit
 from tablelog.core.table.changes import (
     Bound,
-    Commit,
     check_recorded,
     check_schemas,
-    of_commit,
     read_commits,
     version_range,
 )
@@ -33,7 +44,7 @@ VECTOR = DeletionVectorDescriptor("u", "ab^-aqEH.-t@S}K{vb[*k^", 36, 2, 1)
 
 
 def told(*actions: Action) -> tuple[list[tuple[str, str | None]], list[str]]:
-    files, vectors = of_commit(Commit(3, T, actions), "t")
+    files, vectors, _ = of_commit(Commit(3, T, actions), "t")
     return [(one.file.path, one.change_type) for one in files], [one.added.path for one in vectors]
 
 
@@ -218,3 +229,132 @@ def test_names_tell_columns_apart_where_they_are_mapped() -> None:
         checked(one, one, of({**B, **physical("x")}, mode="name"), 2)
     upgraded = of({**A, **physical("a")}, mode="name")
     checked(of(A), upgraded, upgraded, 2)
+
+
+# --- large commits ------------------------------------------------------------------------------------------------
+
+
+PATHS = ("a", "b", "./a", "%61", "c d", "c%20d", "file:///x/e")
+
+
+@st.composite
+def large_commits_of(draw: st.DrawFn) -> list[Action]:
+    """Actions of one commit: files that come, go, or change their vectors, in several spellings and more than once."""
+    made: list[Action] = []
+    for _ in range(draw(st.integers(0, 12))):
+        path, vector = draw(st.sampled_from(PATHS)), draw(st.sampled_from([None, VECTOR]))
+        change = draw(st.booleans()) or draw(st.booleans())
+        size = draw(st.integers(0, 9))
+        if draw(st.booleans()):
+            made.append(add(path, size=size, data_change=change, deletion_vector=vector, partition_values={"p": None}))
+        else:
+            values = draw(st.sampled_from([{"p": "1"}, {"p": "1"}, {"p": "1"}, None]))
+            removed = remove(path, size=size, deletion_vector=vector, partition_values=values)
+            made.append(replace(removed, data_change=change))
+    if draw(st.integers(0, 5)) == 0:
+        made.append(AddCDCFile("_change_data/c", {"p": "2"}, 5))
+    if draw(st.booleans()):
+        metrics = {f"numTargetRows{what}": draw(st.sampled_from("01")) for what in ("Inserted", "Updated", "Deleted")}
+        made.insert(0, CommitInfo(operation="MERGE", operation_metrics=metrics))
+    return made
+
+
+def outline(commit: Commit) -> Any:
+    """The changes of a commit as plain values, or the error; the same for actions and for columns."""
+    try:
+        found = of_commit(commit, "t")
+    except CorruptLogError as error:
+        return error.version
+    files = [
+        (one.change_type, one.file.path, one.file.size, dict(one.file.partition_values or {}), _vector(one.file))
+        for one in found.files
+    ]
+    for column in found.columns:
+        assert column.commit is commit
+        for row in column.files.to_pylist():
+            vector = row.get("deletionVector")
+            files.append(
+                (
+                    column.change_type,
+                    row["path"],
+                    row["size"],
+                    dict(row["partitionValues"]),
+                    vector and vector["pathOrInlineDv"],
+                )
+            )
+    return sorted(files, key=repr), sorted(((one.removed, one.added) for one in found.vectors), key=repr)
+
+
+def _vector(file: Any) -> str | None:
+    vector = getattr(file, "deletion_vector", None)
+    return vector and vector.path_or_inline_dv
+
+
+@given(large_commits_of(), st.integers(1, 4))
+def test_columns_and_actions_have_the_same_changes(actions: list[Action], batch: int) -> None:
+    batches = [actions[start : start + batch] for start in range(0, len(actions), batch)] or [[]]
+    read = collected(batches)
+    assert read is not None
+    others, files = read
+    assert not any(isinstance(action, FileAction) for action in others)
+    assert outline(Commit(3, T, others, files)) == outline(Commit(3, T, actions))
+
+
+def test_hashes_that_collide_are_no_repeated_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changed_files, "hash", len, raising=False)
+    read = collected([[add("a"), add("b"), add("cd"), add("a", size=7)]])
+    assert read is not None
+    found = of_commit(Commit(3, T, [], read[1]), "t").columns[0].files
+    assert found.select(["path", "size"]).to_pylist() == [
+        {"path": "b", "size": add("b").size},
+        {"path": "cd", "size": add("cd").size},
+        {"path": "a", "size": 7},
+    ]
+
+
+def test_only_a_part_of_a_large_commit_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = table()
+    builder.commit(*(add(f"f{number}") for number in range(200)), remove("1"), at=T + 9000)
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 2_000)
+    monkeypatch.setattr(large_commits, "_BATCH_BYTES", 1_000)
+    alive: list[int] = []
+    counted = changed_files.table_of
+
+    def noted(files: Any, schema: Any) -> Any:
+        alive.append(len(files))
+        return counted(files, schema)
+
+    monkeypatch.setattr(changed_files, "table_of", noted)
+    small, large = read_commits(builder.log(), 3, 4, in_columns=True)
+    assert small.files is None
+    assert large.files is not None
+    assert (large.files.adds.num_rows, large.files.removes.num_rows) == (200, 1)
+    assert not any(isinstance(action, FileAction) for action in large.actions)
+    assert 0 < max(alive) < 20
+    assert large.timestamp_ms == T + 9000
+    (whole,) = read_commits(builder.log(), 4, 4)
+    assert whole.files is None
+    assert outline(whole) == outline(large)
+
+
+def test_a_large_commit_that_disappears_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = table()
+    log = builder.log()
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
+    monkeypatch.setattr(type(log.reader), "batches", lambda *_: iter(()))
+    with pytest.raises(VersionNotFoundError, match=r"commit of version 2 .* was removed while"):
+        read_commits(log, 2, 3, in_columns=True)
+
+
+def test_a_damaged_line_of_a_large_commit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = table()
+    log = builder.log()
+    log.snapshot()
+    builder.write(
+        f"{2:020}.json",
+        b'{"add":{"path":"x","partitionValues":{},"size":1,"modificationTime":1,"dataChange":true}}\n{"add":',
+    )
+    monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
+    with pytest.raises(CorruptLogError, match="line 2") as caught:
+        read_commits(log, 2, 3, in_columns=True)
+    assert caught.value.version == 2

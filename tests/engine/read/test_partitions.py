@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from tablelog.engine.read import scan
+from tablelog.engine.read import bulk_listing, scan
 
 from .conftest import Make
 
@@ -54,6 +54,19 @@ def test_every_type(
     kept = frame.withColumn("hit", frame["id"] >= 0).repartition(2).where(condition)
     assert {row.id for row in kept.collect()} == matching
     assert frame.groupBy("p").count().count() == len(set(texts) - {""}) + ("" in texts)
+
+
+@pytest.mark.parametrize("count", [3, 4, 10])
+def test_many_files_are_passed_to_the_jvm_in_slices(
+    spark: SparkSession, make: Make, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(bulk_listing, "_FILES_AT_ONCE", 3)
+    table = make({"id": "long", "p": "long"}, ["p"])
+    files = [pa.table({"id": pa.array([i], pa.int64())}) for i in range(count)]
+    table.commit([table.file(rows, {"p": str(i % 4)}, name=f"{i}.parquet") for i, rows in enumerate(files)])
+    frame = scan.frame(spark, table.log)
+    assert sorted(map(tuple, frame.collect())) == [(i, i % 4) for i in range(count)]
+    assert sorted(row.id for row in frame.where("p = 1").collect()) == list(range(1, count, 4))
 
 
 def test_ancient_values_come_out_as_they_are(spark: SparkSession, make: Make) -> None:

@@ -146,6 +146,8 @@ def table(kind: str) -> dict[str, bytes]:
         changed: list[Any] = list(actions)
         if number == 0:
             policy = {"delta.checkpointPolicy": "v2"} if kind.startswith("v2") else {}
+            if kind == "parts":  # with half of the columns, so that a case takes less time
+                policy = {"delta.checkpoint.writeStatsAsStruct": "false"}
             changed[1] = Protocol(3, 7, frozenset(features), frozenset(features))
             changed[2] = metadata(
                 {**PROPERTIES, **policy}, schema=TABLE_SCHEMA, partition_columns=("day",), table_id="table"

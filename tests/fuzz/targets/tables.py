@@ -31,33 +31,54 @@ def opened(files: Mapping[str, bytes]) -> DeltaLog:
 
 def use(snapshot: Snapshot) -> None:
     """Ask for each part of a version; each may be damaged, and then raises a typed error."""
+    for ask in _PARTS:
+        ask(snapshot)
+
+
+def _files(snapshot: Snapshot) -> None:
     use_properties(snapshot.properties)
     allowed(lambda: snapshot.schema)
     allowed(lambda: list(snapshot.add_files()))
+    allowed(snapshot.totals)
+
+
+def _tombstones(snapshot: Snapshot) -> None:
     allowed(lambda: list(snapshot.tombstones.to_pylist()))
+    allowed(lambda: snapshot.timestamp_ms)
+
+
+def _statistics(snapshot: Snapshot) -> None:
     allowed(lambda: snapshot.num_records().to_pylist())
     allowed(lambda: snapshot.prune_mask(Compare("<", ("id",), pa.scalar(4)), time_zone="UTC"))
+
+
+def _pieces(snapshot: Snapshot) -> None:
     allowed(lambda: [piece.nbytes for piece in snapshot.pieces(with_stats=True)])
-    allowed(lambda: snapshot.timestamp_ms)
-    allowed(snapshot.totals)
+
+
+_PARTS = (_files, _tombstones, _statistics, _pieces)
 
 
 def log(data: bytes) -> None:
     """One JSON file of a log is replaced: what is asked gives an answer or a typed error.
 
-    The first byte says which file, and whether the state, the health or the history is asked for.
+    The first byte says which file, and what is asked: a part of the state, the health or the history.
     """
     places = _places()
     question, place = divmod(data[0] if data else 0, len(places))
     kind, name = places[place]
     handle = opened({**examples.table(kind), name: data[1:]})
     snapshot = handle.snapshot()
-    if question % 3 == 0:
-        use(snapshot)
-    elif question % 3 == 1:
+    question %= _QUESTIONS
+    if question < len(_PARTS):
+        _PARTS[question](snapshot)
+    elif question == len(_PARTS):
         allowed(handle.health)
     else:
         allowed(lambda: handle.history(3))
+
+
+_QUESTIONS = len(_PARTS) + 2
 
 
 @cache
@@ -71,7 +92,7 @@ def _log_seeds() -> list[bytes]:
     return [
         bytes([question * len(places) + at]) + examples.table(kind)[name].rstrip(b"\n")
         for at, (kind, name) in enumerate(places)
-        for question in range(3)
+        for question in range(_QUESTIONS)
     ]
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from logstore.fake_s3 import ACCESS_KEY, FakeS3, Reply
-from tablelog.errors import StorageAccessError
+from tablelog.errors import CorruptLogError, StorageAccessError
 from tablelog.logstore.s3 import object_reader as s3_reading
 from tablelog.logstore.s3.object_reader import Reader
 from tablelog.logstore.s3.settings import S3Access, sdk
@@ -34,8 +34,8 @@ def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     keys: list[str] = []
     original = Reader.read
 
-    def read(reader: Reader, key: str) -> bytes | None:
-        found = original(reader, key)
+    def read(reader: Reader, key: str, most: int | None = None) -> bytes | None:
+        found = original(reader, key, most)
         if found is not None:
             keys.append(key)
         return found
@@ -57,6 +57,23 @@ def test_a_copy_asks_as_the_sdk_does(fake: FakeS3, copies: list[str], more: dict
         changing = {"authorization", "x-amz-date"}
         assert {**headers, **dict.fromkeys(changing)}.items() <= {**first, **dict.fromkeys(changing)}.items()
     assert len({headers["authorization"] for headers in (first, second, third)}) == 3
+
+
+def test_a_file_is_read_up_to_a_size(fake: FakeS3, copies: list[str]) -> None:
+    """The first request is the SDK's, and the later ones are copies, whichever kind came first."""
+    fake.objects["/bucket/t/_delta_log/empty.json"] = b""
+    store = fake.store()
+    assert store.read_at_most(path("0.json"), 6) == b"0.json"
+    assert store.read(path("0.json")) == b"0.json"
+    assert store.read_at_most(path("1.json"), 6) == b"1.json"
+    with pytest.raises(CorruptLogError, match=r"0\.json has more than 5 bytes, but should have 5 at most"):
+        store.read_at_most(path("0.json"), 5)
+    assert [asked.headers.get("range") for asked in fake.asked] == ["bytes=0-6", None, "bytes=0-6", "bytes=0-5"]
+    assert len(copies) == 3
+    assert store.read_at_most(path("empty.json"), 5) == b""
+    assert fake.store().read_at_most(path("empty.json"), 5) == b""
+    with pytest.raises(FileNotFoundError, match=r"2\.json"):
+        store.read_at_most(path("2.json"), 5)
 
 
 def test_nobody_signs_for_the_anonymous(fake: FakeS3, copies: list[str]) -> None:

@@ -246,6 +246,9 @@ def test_like(spark, tmp_path, database):
     assert entry(spark, "w").provider == "parquet"
 
 
+_RESERVED = "UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY"
+
+
 def test_write_to(spark, tmp_path, database):
     rows = spark.range(3).selectExpr("id", "id % 2 AS p")
     rows.writeTo("t").using("delta").partitionedBy("p").tableProperty("a", "b").option("userMetadata", "m").create()
@@ -260,7 +263,16 @@ def test_write_to(spark, tmp_path, database):
     assert DeltaTable.forName(spark, path).detail().first().clusteringColumns == ["id"]
     rows.writeTo("x").using("delta").option("path", str(tmp_path / "x")).create()
     assert entry(spark, "x").location == str(tmp_path / "x")
+    by_property = rows.writeTo("y").using("delta").tableProperty("location", str(tmp_path / "y"))
+    by_property.tableProperty("comment", "of y").tableProperty("a", "b").create()
+    assert entry(spark, "y").location == str(tmp_path / "y")
+    assert spark.catalog.getTable("y").tableType == "EXTERNAL"
+    metadata = definition(Table(spark, tmp_path / "y"))["metaData"]
+    assert (metadata["configuration"], metadata["description"]) == ({"a": "b"}, "of y")
+    by_property.option("path", str(tmp_path / "y")).createOrReplace()
     for write, expected in [
+        (lambda: by_property.option("path", str(tmp_path / "z")).createOrReplace(), _RESERVED),
+        (lambda: rows.writeTo("z").using("delta").tableProperty("owner", "me").create(), _RESERVED),
         (lambda: rows.writeTo("t").using("delta").create(), "TABLE_OR_VIEW_ALREADY_EXISTS"),
         (lambda: rows.writeTo("nothing").using("delta").replace(), "TABLE_OR_VIEW_NOT_FOUND"),
         (

@@ -44,6 +44,17 @@ def text_with_causes(java: JavaObject | None) -> str:
     return "\n".join(texts)
 
 
+def frames_with_causes(java: JavaObject | None) -> str:
+    """The stack frames of a Java exception and its causes; each is a call to the JVM."""
+    frames: list[str] = []
+    for _ in range(_CAUSES):
+        if java is None:
+            break
+        frames.extend(str(frame.toString()) for frame in java.getStackTrace())
+        java = java.getCause()
+    return "\n".join(frames)
+
+
 def is_failed_query(text: str) -> bool:
     """Whether a Java exception with this text is the one of a streaming query that failed."""
     return text.startswith("org.apache.spark.sql.streaming.StreamingQueryException: ")

@@ -101,7 +101,7 @@ def publish(directory: str, root: str, names: Sequence[str], *, durable: bool) -
     """Rename each file from `directory` to the same relative name below `root`.
 
     With `durable`, the files and all changed directories are synced to disk, so they are as durable as the commit that
-    will reference them. On an error, no file is left in the table.
+    will reference them. On an error, no file is left in the table if it can be deleted.
     """
     if durable:
         in_parallel(_sync, [os.path.join(directory, name) for name in names])
@@ -120,8 +120,22 @@ def publish(directory: str, root: str, names: Sequence[str], *, durable: bool) -
         if durable:
             in_parallel(_sync, sorted(changed))
     except BaseException:
-        remove(root, moved)
+        _take_back(root, moved)
         raise
+
+
+def _take_back(root: str, names: Sequence[str]) -> None:
+    # An error here is only logged: the one that made the write fail is the one to report.
+    errors = []
+    for name in names:
+        try:
+            remove(root, [name])
+        except OSError as error:
+            errors.append(error)
+    if errors:
+        logger.warning(
+            "%d files of a failed write could not be deleted and are left to VACUUM: %s", len(errors), errors[0]
+        )
 
 
 def _make_directories(root: str, below: str) -> Iterator[str]:
