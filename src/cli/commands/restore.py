@@ -1,7 +1,6 @@
 """`tablelog restore`: makes an older version the newest one again."""
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from functools import partial
 
 import click
 
@@ -10,9 +9,6 @@ from .. import exit_codes, text
 from ..confirmation import confirmed
 from ..output import Output
 from ..parameters import Command, Location, on_table, version_of, writes_output
-
-if TYPE_CHECKING:
-    from ...core.deltalog import DeltaLog
 
 
 @click.command(
@@ -34,6 +30,7 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
     """
     from ...core.protocol import features
     from ...core.table_maintenance import table_files
+    from ...core.table_maintenance.data_files import check_allowed
     from ...core.table_maintenance.restore import check_there, restoration, restored_in_pieces
 
     log = location.log()
@@ -50,7 +47,7 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
             f"{text.shown(log.table)} is append-only: its rows can't be deleted. To allow this, set delta.appendOnly "
             "to false"
         )
-    check_there(log.table, table_files.of_table(log), _allowed(log, change.needed()), number, "")
+    check_there(log.table, table_files.of_table(log), change.needed(), number, partial(check_allowed, log))
     metrics = change.metrics
     if not output.as_json:
         output.line(f"{text.shown(log.table)}: from version {now.version} back to version {number}", "bold")
@@ -80,12 +77,3 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
     else:
         output.line("nothing was changed: this was a dry run; --yes restores it", "yellow")
     return exit_codes.OK
-
-
-def _allowed(log: "DeltaLog", pieces: Iterable[list[str]]) -> Iterator[list[str]]:
-    """The pieces of paths, after a check that the session allows those outside of the table."""
-    from ...core.table_maintenance.data_files import check_allowed
-
-    for piece in pieces:
-        check_allowed(log, piece)
-        yield piece

@@ -1,6 +1,6 @@
 """RESTORE without Spark: what a commit must change so that an older version is the newest one again."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 100
 _MOST_COUNTED = 100_000
 """After this number of missing files, no more are looked for."""
+_CHANGED = ("numRestoredFiles", "restoredFilesSize", "numRemovedFiles", "removedFilesSize")
 _HIGH_WATER_MARK = f"{IDENTITY_PREFIX}highWaterMark"
 _STEP = f"{IDENTITY_PREFIX}step"
 
@@ -124,15 +125,14 @@ def restoration(
         back, gone = differing_files(then, now)
         added = [replace(add, data_change=True) for add in then.add_files(back)]
         removed = now.add_files(gone)
+        counts = [len(added), sum(add.size for add in added), len(removed), sum(add.size for add in removed)]
     else:
         totals = bulk.totals
+        counts = [bulk.num_added, bulk.added_bytes, bulk.num_removed, bulk.removed_bytes]
     metadata = restored_metadata(then.metadata, now.metadata)
     protocol = restored_protocol(then.protocol, now.protocol, downgrade=downgrade)
     metrics = {
-        "numRestoredFiles": len(added) if bulk is None else bulk.num_added,
-        "restoredFilesSize": sum(add.size for add in added) if bulk is None else bulk.added_bytes,
-        "numRemovedFiles": len(removed) if bulk is None else bulk.num_removed,
-        "removedFilesSize": sum(add.size for add in removed) if bulk is None else bulk.removed_bytes,
+        **dict(zip(_CHANGED, counts, strict=True)),
         "numOfFilesAfterRestore": then.num_files if totals is None else totals.num_files,
         "tableSizeAfterRestore": then.size_in_bytes if totals is None else totals.size_in_bytes,
     }
@@ -147,13 +147,21 @@ def restoration(
     )
 
 
-def check_there(table: str, files: TableFiles, needed: Iterable[list[str]], version: int, advice: str) -> None:
+def check_there(
+    table: str,
+    files: TableFiles,
+    needed: Iterable[list[str]],
+    version: int,
+    check_allowed: Callable[[list[str]], None],
+    advice: str = "",
+) -> None:
     """Raise MissingDataFileError if files of the version don't exist; `advice` says what else to do.
 
-    `needed` are their paths in the log, in pieces.
+    `needed` are their paths in the log, in pieces. `check_allowed` refuses those outside of the table.
     """
     missing: list[str] = []
     for piece in needed:
+        check_allowed(piece)
         missing += files.absent(piece)
         if len(missing) >= _MOST_COUNTED:
             break

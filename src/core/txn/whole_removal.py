@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WholeRemoval:
-    """A `remove` for each live file of `snapshot`, without its statistics and tags.
+    """A `remove` for each live file of `snapshot`, without its statistics.
 
     `deletion_timestamp` is in milliseconds. `num_records` is the number of rows by the statistics, deleted rows
     left out; None: unknown, or not counted.

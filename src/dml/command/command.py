@@ -25,7 +25,7 @@ from ...engine.jvm import interrupts
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import row_ids, scan, selection
-from ...engine.write import large_checkpoint, writer
+from ...engine.write import cleanup, large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
 from ...error_context import error_context
 from ...errors import AppendOnlyTableError, CommandInterrupted, TablelogError, TableNotFoundError, committed_text
@@ -349,13 +349,8 @@ class Command:
 
     def _discard(self) -> None:
         for route, names in self._written:
-            try:
+            with cleanup.errors_logged(self.log.table, "command"):
                 route.remove(names)
-            except Exception as error:  # the error of the command is the one to report
-                logger.warning(
-                    "%s: files of a failed command could not be deleted and are left to VACUUM: %s",
-                    self.log.table, error,
-                )  # fmt: skip
         self._written.clear()
 
 

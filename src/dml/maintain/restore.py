@@ -1,6 +1,7 @@
 """RESTORE: restores an older version of the table by a new commit."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -54,9 +55,9 @@ def restore(
         if change.removes_files:
             command.check_removable()
         if not settings.of(spark, IGNORE_MISSING_FILES):
-            needed = _allowed(spark, log, version, change.needed())
             advice = f"; or set {IGNORE_MISSING_FILES.key} to true to restore the remaining files"
-            check_there(log.table, table_files.choose(spark, log), needed, version, advice)
+            allowed = partial(external_files.check, spark, log.table, version)
+            check_there(log.table, table_files.choose(spark, log), change.needed(), version, allowed, advice)
         change.stage(command.txn)
         if then is now:
             return change.metrics
@@ -65,13 +66,6 @@ def restore(
         )
         command.commit(change.actions(at_ms), operation, bulk=change.bulk)
         return change.metrics
-
-
-def _allowed(spark: SparkSession, log: DeltaLog, version: int, pieces: Iterable[list[str]]) -> Iterator[list[str]]:
-    """The pieces of paths, after a check that the session allows those outside of the table."""
-    for piece in pieces:
-        external_files.check(spark, log.table, version, piece)
-        yield piece
 
 
 def _version_at(log: DeltaLog, timestamp: tuple[int, str]) -> int:

@@ -4,7 +4,6 @@ Vectors are never stored inline in the log, although the protocol allows it: Del
 file, and so the size of a commit depends only on its number of files.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,11 @@ from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
 from ..jvm import plans
 from ..read import vector_cache
-from . import routes
+from . import cleanup, routes
 from .routes import WriteRoute
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-logger = logging.getLogger(__name__)
 
 MOST_COLLECTED = 16 << 20
 """Up to this number, rows are collected individually, 12 bytes each; above it, Spark aggregates bitmaps first."""
@@ -94,12 +91,8 @@ def write(spark: "SparkSession", log: DeltaLog, vectors: Sequence[DeletedRows]) 
         place.save(name, lambda stream: stream.write(data))
         place.publish([name], durable=True)
     except BaseException:
-        try:
+        with cleanup.errors_logged(log.table):
             place.clear()
-        except Exception as error:  # the first error is the one to report
-            logger.warning(
-                "%s: files of a failed write could not be deleted and are left to VACUUM: %s", log.table, error
-            )
         raise
     place.clear()
     descriptors = [

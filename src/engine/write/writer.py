@@ -5,7 +5,6 @@ A frame that is certainly small is collected as Arrow and written by the driver.
 On failure, the files are deleted.
 """
 
-import logging
 import random
 import string
 import sys
@@ -29,15 +28,13 @@ from ..jvm.connection.sessions import is_classic
 from ..sql.column_names import columns_written, has_nested_ids, renamed, with_extra
 from ..sql.conform import without_void
 from ..sql.violations import translated
-from . import routes
+from . import cleanup, routes
 from .routes import WriteRoute, driver
 from .routes.spark_writer import needs_hex_names
 from .write_spec import DataFile, WriteOptions, WriteSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-logger = logging.getLogger(__name__)
 
 __all__ = ["WriteOptions", "Written", "write_files"]
 
@@ -105,7 +102,7 @@ def _write(
     """Write and publish the files; after an error, no file is left."""
     nested = bool(iceberg_compat.versions(metadata.configuration)) and has_nested_ids(spec.schema)
     place = routes.choose(df.sparkSession, log, below, nested_ids=nested)
-    with _cleared(df.sparkSession, place) as tag:
+    with _cleared(df.sparkSession, place, log.table) as tag:
         files = _write_small(df, spec, place) if spec.options.small_frames else None
         if files is None:
             files = place.write(_balanced(df, spec, metadata), spec)
@@ -150,7 +147,7 @@ def _balanced(df: "DataFrame", spec: WriteSpec, metadata: Metadata) -> "DataFram
 
 
 @contextmanager
-def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[str]:
+def _cleared(spark: "SparkSession", place: WriteRoute, table: str) -> Iterator[str]:
     """Delete unpublished files at the end; after an error, first wait until the Spark jobs of the write have ended.
 
     Yields the tag of these jobs.
@@ -161,14 +158,12 @@ def _cleared(spark: "SparkSession", place: WriteRoute) -> Iterator[str]:
             yield tag
         except BaseException as error:
             interrupted = interrupts.is_behind(error, handled)
-            try:  # the first error is the one to report
+            with cleanup.errors_logged(table):
                 if interrupted:
                     interrupts.stop(spark, tag)
                 else:
                     interrupts.settle(spark, tag)  # a running task would write to a directory that is deleted
                 place.clear()
-            except Exception as cleanup_error:
-                logger.warning("files of a failed write could not be deleted and are left to VACUUM: %s", cleanup_error)
             if interrupted:
                 raise KeyboardInterrupt from error
             raise

@@ -37,22 +37,20 @@ def java_exception(error: BaseException) -> JavaObject | None:
 
 def text_with_causes(java: JavaObject | None) -> str:
     """The messages of a Java exception and its causes."""
-    texts: list[str] = []
-    while java is not None and len(texts) < _CAUSES:
-        texts.append(str(java.toString()))
-        java = java.getCause()
-    return "\n".join(texts)
+    return "\n".join(str(one.toString()) for one in _with_causes(java))
 
 
 def frames_with_causes(java: JavaObject | None) -> str:
     """The stack frames of a Java exception and its causes; each is a call to the JVM."""
-    frames: list[str] = []
+    return "\n".join(str(frame.toString()) for one in _with_causes(java) for frame in one.getStackTrace())
+
+
+def _with_causes(java: JavaObject | None) -> Iterator[JavaObject]:
     for _ in range(_CAUSES):
         if java is None:
-            break
-        frames.extend(str(frame.toString()) for frame in java.getStackTrace())
+            return
+        yield java
         java = java.getCause()
-    return "\n".join(frames)
 
 
 def is_failed_query(text: str) -> bool:
@@ -97,9 +95,4 @@ def conditions(error: BaseException) -> Iterator[tuple[str, Mapping[str, str]]]:
 
 def _throwables(java: Any) -> Iterator[Any]:
     """The exceptions with an error condition, among a Java exception and its causes."""
-    for _ in range(_CAUSES):
-        if java is None:
-            return
-        if is_instance(java, "org.apache.spark.SparkThrowable"):
-            yield java
-        java = java.getCause()
+    return (one for one in _with_causes(java) if is_instance(one, "org.apache.spark.SparkThrowable"))

@@ -24,6 +24,7 @@ from ...jvm.registry import classes
 from ...storage import access_errors
 from ...storage.hadoop_client import HadoopFiles
 from ...storage.parallel import in_parallel
+from .. import cleanup
 from ..write_spec import DataFile, WriteSpec
 from . import spark_writer
 from .spark_writer import StagedFile, value_of_directory
@@ -122,14 +123,8 @@ class HadoopRoute:
             try:
                 in_parallel(self._rename, list(names))
             except BaseException:
-                try:
+                with cleanup.errors_logged(self._table):
                     self.remove(names)
-                except StorageError as error:  # the error of the renaming is the one to report
-                    logger.warning(
-                        "%s: files of a failed write could not be deleted and are left to VACUUM: %s",
-                        self._table,
-                        error,
-                    )
                 raise
             return
         kept = set(names)
