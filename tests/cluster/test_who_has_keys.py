@@ -148,17 +148,22 @@ def test_keys_in_variables_of_the_driver_reach_executors(program: Program) -> No
     assert program.table.log.snapshot().version == 2
 
 
-@pytest.mark.timeout(900)
-def test_a_web_identity(sessions: Sessions, cluster: Cluster, moto_server: Moto, tmp_path: Path) -> None:
-    """Of the driver and of executors, as in pods on AWS: STS gives each process keys, by both routes."""
-    program = program_on(sessions, cluster, moto_server, tmp_path)
-    (tmp_path / "token").write_text("a token")
-    identity = {
-        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
+def _identity(moto_server: Moto, token: Path) -> dict[str, str]:
+    """The variables of a web identity, whose token is in a new file."""
+    token.write_text("a token")
+    return {
+        "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
         "AWS_ROLE_ARN": ROLE,
         "AWS_ENDPOINT_URL_STS": moto_server.endpoint,
         "AWS_REGION": "us-east-1",
     }
+
+
+@pytest.mark.timeout(900)
+def test_a_web_identity(sessions: Sessions, cluster: Cluster, moto_server: Moto, tmp_path: Path) -> None:
+    """Of the driver and of executors, as in pods on AWS: STS gives each process keys, by both routes."""
+    program = program_on(sessions, cluster, moto_server, tmp_path)
+    identity = _identity(moto_server, tmp_path / "token")
     tried = program.run(identity, identity)
     assert [each.error for each in tried] == ["", "", "", ""], tried
     assert program.table.log.snapshot().version == 2
@@ -171,13 +176,7 @@ def test_executors_without_the_token_of_their_web_identity(
     """The variables reach the executors and the file doesn't: the error names them, and the host if it is known."""
     program = program_on(sessions, cluster, moto_server, tmp_path)
     before = program.table.files()
-    (tmp_path / "token").write_text("a token")
-    identity = {
-        "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
-        "AWS_ROLE_ARN": ROLE,
-        "AWS_ENDPOINT_URL_STS": moto_server.endpoint,
-        "AWS_REGION": "us-east-1",
-    }
+    identity = _identity(moto_server, tmp_path / "token")
     tried = program.run(identity, {**identity, "AWS_WEB_IDENTITY_TOKEN_FILE": "/no/such/token"})
     check_refused(program, tried, before, "Spark's executors have no access there, and the driver has")
     for each in tried:

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import copy_of
-from support.large_tables import check_not_loaded, every_log_is_large, rows, with_history
+from support.large_tables import FEATURES, check_not_loaded, noted_lines, rows, with_history
 from support.spark_tables import Table
 from tablelog.core import AddFile, DeltaLog
 from tablelog.core.log.columns import ADD_TYPES, adds_of, table_of
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
-from tablelog.core.txn import adopted_files, bulk_actions, file_replacement
+from tablelog.core.txn import adopted_files, bulk_actions
 from tablelog.core.txn.file_replacement import FileReplacement
 from tablelog.dml.maintain.clone import adopted
 from tablelog.errors import (
@@ -31,15 +31,6 @@ from tablelog.errors import (
 from tablelog.logstore.local.store import LocalLogStore
 from tablelog.settings.declarations import EXTERNAL_PATHS
 from tablelog.spark import conf
-
-FEATURES = {
-    "delta.enableDeletionVectors": "true",
-    "delta.columnMapping.mode": "name",
-    "delta.enableRowTracking": "true",
-    "delta.enableInCommitTimestamps": "true",
-    "delta.checkpoint.writeStatsAsStruct": "true",
-    "delta.checkpoint.writeStatsAsJson": "false",
-}
 
 
 def _rows(spark: SparkSession, first: int, count: int) -> Any:
@@ -60,18 +51,7 @@ def sources(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every log is large; gives the calls that wrote files in pieces."""
-    calls: list[str] = []
-    lines = FileReplacement.lines
-
-    def noted(self: FileReplacement) -> Iterator[bytes]:
-        check_not_loaded(self.source)
-        calls.append("lines")
-        return lines(self)
-
-    monkeypatch.setattr(FileReplacement, "lines", noted)
-    monkeypatch.setattr(file_replacement, "LINES", 2)
-    every_log_is_large(monkeypatch)
-    return calls
+    return noted_lines(monkeypatch, FileReplacement, lambda files: check_not_loaded(files.source))
 
 
 _RANDOM = "timestamp", "inCommitTimestamp", "txnId", "engineInfo", "id", "createdTime"

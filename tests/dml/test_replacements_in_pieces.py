@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.commands import copy_of
-from support.large_tables import check_not_loaded, every_log_is_large, rows, with_history
+from support.large_tables import CHANGE_FEED, FEATURES, check_not_loaded, noted_lines, rows, with_history
 from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import AddFile, DeltaLog, Operation
 from tablelog.core.log.columns import adds_of, removes_of
-from tablelog.core.txn import bulk_actions, file_replacement
+from tablelog.core.txn import bulk_actions
 from tablelog.core.txn.file_replacement import FileReplacement
 from tablelog.errors import (
     AppendOnlyTableError,
@@ -33,15 +33,7 @@ from tablelog.settings.declarations import EXTERNAL_PATHS
 from tablelog.settings.spark_own import IGNORE_MISSING_FILES
 from tablelog.spark import conf
 
-FEATURES = {
-    "delta.enableDeletionVectors": "true",
-    "delta.columnMapping.mode": "name",
-    "delta.enableRowTracking": "true",
-    "delta.enableInCommitTimestamps": "true",
-    "delta.enableChangeDataFeed": "true",
-    "delta.checkpoint.writeStatsAsStruct": "true",
-    "delta.checkpoint.writeStatsAsJson": "false",
-}
+PROPERTIES = {**FEATURES, **CHANGE_FEED}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +41,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     """Tables that were overwritten, with a checkpoint before and after it, and later commits."""
     place = tmp_path_factory.mktemp("restored")
     sources = {
-        "features": with_history(Table(spark, place / "features"), partial(rows, spark), **FEATURES),
+        "features": with_history(Table(spark, place / "features"), partial(rows, spark), **PROPERTIES),
         "plain": with_history(
             Table(spark, place / "plain ü"), partial(rows, spark), **{"delta.checkpointPolicy": "v2"}
         ),
@@ -73,23 +65,16 @@ def before_overwrite(table: Table) -> int:
     return table.version - 3
 
 
+def _check_not_loaded(files: FileReplacement) -> None:
+    for snapshot in (files.source, files.now):
+        if snapshot is not None and snapshot.base is not None:
+            check_not_loaded(snapshot)
+
+
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every log is large; gives the calls that wrote files in pieces."""
-    calls: list[str] = []
-    lines = FileReplacement.lines
-
-    def noted(self: FileReplacement) -> Iterator[bytes]:
-        for snapshot in (self.source, self.now):
-            if snapshot is not None and snapshot.base is not None:
-                check_not_loaded(snapshot)
-        calls.append("lines")
-        return lines(self)
-
-    monkeypatch.setattr(FileReplacement, "lines", noted)
-    monkeypatch.setattr(file_replacement, "LINES", 2)
-    every_log_is_large(monkeypatch)
-    return calls
+    return noted_lines(monkeypatch, FileReplacement, _check_not_loaded)
 
 
 _OF_ONE_RUN = "timestamp", "inCommitTimestamp", "txnId", "deletionTimestamp", "createdTime"
@@ -270,7 +255,7 @@ def test_restore_that_enables_row_tracking(
     spark: SparkSession, tmp_path: Path, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that stays and has no row ids is an error, as on a small log."""
-    table = with_history(Table(spark, tmp_path / "enabled"), partial(rows, spark), **FEATURES)
+    table = with_history(Table(spark, tmp_path / "enabled"), partial(rows, spark), **PROPERTIES)
     version = table.version
     table.delta.setProperties({"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"})
     log = DeltaLog.for_path(table.path)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import copy_of
-from support.large_tables import check_not_loaded, every_log_is_large, rows, with_history
+from support.large_tables import CHANGE_FEED, FEATURES, check_not_loaded, noted_lines, rows, with_history
 from support.spark_tables import Table
 from tablelog.core import AddFile, DeltaLog, Operation
 from tablelog.core.log.columns import adds_of, removes_of
@@ -30,15 +30,7 @@ from tablelog.errors import (
 from tablelog.logstore.local.store import LocalLogStore
 from tablelog.spark import DeltaTable, conf
 
-PROPERTIES = {
-    "delta.enableDeletionVectors": "true",
-    "delta.columnMapping.mode": "name",
-    "delta.enableRowTracking": "true",
-    "delta.enableInCommitTimestamps": "true",
-    "delta.enableChangeDataFeed": "true",
-    "delta.checkpoint.writeStatsAsStruct": "true",
-    "delta.checkpoint.writeStatsAsJson": "false",
-}
+PROPERTIES = {**FEATURES, **CHANGE_FEED}
 COMMANDS: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete(),
     "truncate": lambda t: t.spark.sql(f"TRUNCATE TABLE delta.`{t.path}`"),
@@ -63,18 +55,7 @@ def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every log is large; gives the calls that wrote the removes in pieces."""
-    calls: list[str] = []
-    lines = WholeRemoval.lines
-
-    def noted(self: WholeRemoval) -> Any:
-        check_not_loaded(self.snapshot)
-        calls.append("lines")
-        return lines(self)
-
-    monkeypatch.setattr(WholeRemoval, "lines", noted)
-    monkeypatch.setattr(whole_removal, "LINES", 2)
-    every_log_is_large(monkeypatch)
-    return calls
+    return noted_lines(monkeypatch, WholeRemoval, lambda files: check_not_loaded(files.snapshot))
 
 
 _OF_ONE_RUN = "modificationTime", "deletionTimestamp", "stats", "tags"

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from logstore.large_files import PIECES, WHOLE, broken_pieces
 from logstore.playback import NO_REPLY, Asked, Playback, Played
 from logstore.test_azure import CREATED, PATH, refused, store_at
 from tablelog.errors import (
@@ -17,17 +19,16 @@ from tablelog.errors import (
 from tablelog.logstore.azure import store as azure_store
 from tablelog.logstore.common import spool
 
-PIECES = [b"abc", b"", b"defgh", b"i" * 100]
-WHOLE = b"".join(PIECES)
 GONE = refused(400, "InvalidBlockList")
 FOUND = Played(200, {"ETag": '"1"', "x-ms-blob-type": "BlockBlob"})
 
 
 @pytest.fixture(autouse=True)
-def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "IN_MEMORY", 4)
+def small_limits(files: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(spool, "_CHUNK", 50)
     monkeypatch.setattr(azure_store, "_PIECE", 50)
+    yield
+    assert all(file.closed for file in files)
 
 
 def kinds(service: Playback) -> list[str]:
@@ -121,13 +122,9 @@ def test_an_overwrite_sends_its_blocks_again_when_they_are_gone() -> None:
 
 
 def test_an_error_of_the_pieces_sends_nothing() -> None:
-    def broken() -> Iterator[bytes]:
-        yield from PIECES
-        raise ZeroDivisionError
-
     with Playback(CREATED) as service:
         with pytest.raises(ZeroDivisionError):
-            store_at(service).write_pieces(PATH, broken())
+            store_at(service).write_pieces(PATH, broken_pieces())
         assert not service.asked
 
 

@@ -1,13 +1,12 @@
 """The store on Google Cloud Storage with large files: one request from a temporary file, and replies read in pieces."""
 
 import json
-import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from google.oauth2.credentials import Credentials
 
+from logstore.large_files import PIECES, WHOLE, broken_pieces
 from logstore.playback import NO_REPLY, Playback, Played
 from logstore.test_gcs import CREATED, PATH, refused, store_at
 from tablelog.errors import CorruptLogError, StorageError, StorageUnavailableError, WriteOutcomeUnknown
@@ -15,25 +14,11 @@ from tablelog.logstore.common import spool
 from tablelog.logstore.gcs import store as gcs_store
 from tablelog.logstore.gcs.store import GCSLogStore
 
-PIECES = [b"abc", b"", b"defgh", b"i" * 100]
-WHOLE = b"".join(PIECES)
-
 
 @pytest.fixture(autouse=True)
-def files(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """More than four bytes are a large file; gives the temporary files."""
-    made: list[Any] = []
-    new = tempfile.TemporaryFile
-
-    def noted(*args: Any, **arguments: Any) -> Any:
-        made.append(new(*args, **arguments))
-        return made[-1]
-
-    monkeypatch.setattr(spool, "IN_MEMORY", 4)
+def small_chunks(files: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "_CHUNK", 7)
     monkeypatch.setattr(gcs_store, "_CHUNK", 7)
-    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
-    return made
 
 
 def test_it_is_one_upload_from_a_file(files: list[Any]) -> None:
@@ -91,13 +76,9 @@ def test_a_token_that_expired_is_renewed() -> None:
 
 
 def test_an_error_of_the_pieces_sends_nothing() -> None:
-    def broken() -> Iterator[bytes]:
-        yield from PIECES
-        raise ZeroDivisionError
-
     with Playback(CREATED) as service:
         with pytest.raises(ZeroDivisionError):
-            store_at(service).write_pieces(PATH, broken())
+            store_at(service).write_pieces(PATH, broken_pieces())
         assert not service.asked
 
 

@@ -1,5 +1,7 @@
 """Tables for commands that work on all files in pieces, and the settings that make a small log count as a large one."""
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +14,16 @@ from tablelog.core.log import checkpoint
 from tablelog.core.table.snapshot import Snapshot
 from tablelog.core.txn import bulk_actions
 from tablelog.spark import conf
+
+FEATURES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.enableRowTracking": "true",
+    "delta.enableInCommitTimestamps": "true",
+    "delta.checkpoint.writeStatsAsStruct": "true",
+    "delta.checkpoint.writeStatsAsJson": "false",
+}
+CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
 
 
 def rows(spark: SparkSession, first: int, count: int) -> Any:
@@ -39,9 +51,26 @@ def with_history(table: Table, some: Any, **properties: str) -> Table:
 
 
 def every_log_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are written and read in pieces, whatever their number."""
     monkeypatch.setattr(bulk_actions, "_BYTES", 0)
     monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)
     conf.forget()
+
+
+def noted_lines(monkeypatch: pytest.MonkeyPatch, kind: Any, check: Callable[[Any], None]) -> list[str]:
+    """Every log is large; gives the calls of `kind.lines`, each made after `check` of the value."""
+    calls: list[str] = []
+    lines = kind.lines
+
+    def noted(self: Any) -> Any:
+        check(self)
+        calls.append("lines")
+        return lines(self)
+
+    monkeypatch.setattr(kind, "lines", noted)
+    monkeypatch.setattr(sys.modules[kind.__module__], "LINES", 2)
+    every_log_is_large(monkeypatch)
+    return calls
 
 
 def check_not_loaded(snapshot: Snapshot) -> None:

@@ -7,32 +7,15 @@ from typing import Any
 import pytest
 
 from logstore.fake_s3 import Asked, FakeS3, Reply
+from logstore.large_files import PIECES, WHOLE
 from logstore.s3_paths import KEY, commit
 from support.clocks import ManualClock
 from tablelog.core.txn.commit import Lost, Unknown, Won, attempt
 from tablelog.errors import InvalidArgumentError, StorageError, UnsafeStoreError, WriteOutcomeUnknown
-from tablelog.logstore.common import spool
 from tablelog.logstore.s3 import conditional_put_store, requests
 from tablelog.logstore.s3.conditional_put_store import S3LogStore
 
-PIECES = [b"abc", b"", b"defgh", b"i" * 100]
-WHOLE = b"".join(PIECES)
 NAME = f"{KEY}/{0:020}.json"
-
-
-@pytest.fixture
-def files(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """More than four bytes are a large file; gives the temporary files."""
-    made: list[Any] = []
-    new = tempfile.TemporaryFile
-
-    def noted(*args: Any, **arguments: Any) -> Any:
-        made.append(new(*args, **arguments))
-        return made[-1]
-
-    monkeypatch.setattr(spool, "IN_MEMORY", 4)
-    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
-    return made
 
 
 def test_one_request_with_the_whole_content(fake: FakeS3, store: S3LogStore, files: list[Any]) -> None:
