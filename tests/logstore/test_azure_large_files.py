@@ -1,26 +1,25 @@
-"""The Azure store with large files: blocks with names of their own, which one conditional request makes the content."""
+"""The Azure store with large files: one conditional request from a temporary file, and replies read in parts."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from logstore.large_files import PIECES, WHOLE, broken_pieces
-from logstore.playback import NO_REPLY, Asked, Playback, Played
+from logstore.playback import NO_REPLY, Playback, Played
 from logstore.test_azure import CREATED, PATH, refused, store_at
 from tablelog.errors import (
     CorruptLogError,
+    InvalidArgumentError,
     StorageAccessError,
     StorageError,
+    StorageMissingError,
     StorageUnavailableError,
     WriteOutcomeUnknown,
 )
 from tablelog.logstore.azure import store as azure_store
+from tablelog.logstore.azure.store import AzureLogStore
 from tablelog.logstore.common import spool
-
-GONE = refused(400, "InvalidBlockList")
-FOUND = Played(200, {"ETag": '"1"', "x-ms-blob-type": "BlockBlob"})
 
 
 @pytest.fixture(autouse=True)
@@ -31,41 +30,25 @@ def small_limits(files: list[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[
     assert all(file.closed for file in files)
 
 
-def kinds(service: Playback) -> list[str]:
-    """What was asked: `block`, `list`, `list?` with the condition, or the method."""
-    return [
-        {"block": "block", "blocklist": "list"}.get(asked.query.get("comp", ""), asked.method)
-        + "?" * (asked.headers.get("if-none-match") == "*")
-        for asked in service.asked
-    ]
+def conditions(service: Playback) -> list[str | None]:
+    return [asked.headers.get("if-none-match") for asked in service.asked]
 
 
-def blocks(service: Playback) -> list[Asked]:
-    return [asked for asked in service.asked if asked.query.get("comp") == "block"]
-
-
-def test_blocks_become_the_content_by_one_request_with_the_condition() -> None:
+def test_it_is_one_put_from_a_file(files: list[Any]) -> None:
     with Playback(CREATED) as service:
-        store_at(service).write_pieces(PATH, iter(PIECES))
-        assert kinds(service) == ["block", "block", "block", "list?"]
-        assert b"".join(asked.body for asked in blocks(service)) == WHOLE
-        named = re.findall(r"<Latest>(.*?)</Latest>", service.asked[-1].body.decode())
-        assert named == [asked.query["blockid"] for asked in blocks(service)]
-
-
-def test_two_writers_never_use_the_same_names() -> None:
-    """A service keeps the last block of each name: with the same names, one writer's content would get into the
-    other's."""
-    with Playback(CREATED) as service:
-        store_at(service).write_pieces(PATH, PIECES)
-        store_at(service).write_pieces(PATH, PIECES)
-        assert len({asked.query["blockid"] for asked in blocks(service)}) == 6
-
-
-def test_a_small_file_in_pieces_is_one_put() -> None:
-    with Playback(CREATED) as service:
-        store_at(service).write_pieces(PATH, [b"ab", b"cd"])
-        assert kinds(service) == ["PUT?"]
+        store = store_at(service)
+        store.write_pieces(PATH, iter(PIECES))
+        store.write_pieces(PATH, PIECES, overwrite=True)
+        store.write_pieces(PATH, [b"ab", b"cd"])
+        assert [asked.body for asked in service.asked] == [WHOLE, WHOLE, b"abcd"]
+        assert [(asked.method, asked.query) for asked in service.asked] == [("PUT", {})] * 3
+        assert conditions(service) == ["*", None, "*"]
+        large, _, small = (asked.headers for asked in service.asked)
+        assert large["content-length"] == str(len(WHOLE))
+        assert "transfer-encoding" not in large
+        assert large["x-ms-blob-type"] == small["x-ms-blob-type"] == "BlockBlob"
+        assert large["authorization"].partition(":")[0] == small["authorization"].partition(":")[0]
+    assert len(files) == 2
 
 
 @pytest.mark.parametrize(
@@ -77,48 +60,53 @@ def test_a_small_file_in_pieces_is_one_put() -> None:
         (refused(503, "ServerBusy"), WriteOutcomeUnknown),
         (NO_REPLY, WriteOutcomeUnknown),
         (refused(403, "AuthorizationFailure"), StorageAccessError),
+        (refused(404, "ContainerNotFound"), StorageMissingError),
+        (refused(413, "RequestBodyTooLarge"), StorageError),
     ],
 )
-def test_the_answer_to_the_list_is_the_outcome(reply: Played, error: type[Exception]) -> None:
-    with Playback(CREATED, CREATED, CREATED, reply) as service:
+def test_each_answer_is_taken_at_once(reply: Played, error: type[Exception]) -> None:
+    with Playback(reply, CREATED) as service:
         with pytest.raises(error):
             store_at(service).write_pieces(PATH, PIECES)
-        assert kinds(service) == ["block", "block", "block", "list?"]
+        assert len(service.asked) == 1
 
 
-def test_who_lost_may_be_told_that_the_blocks_are_gone() -> None:
-    with Playback(CREATED, CREATED, CREATED, GONE, FOUND) as service:
-        with pytest.raises(FileExistsError):
-            store_at(service).write_pieces(PATH, PIECES)
-        assert kinds(service) == ["block", "block", "block", "list?", "HEAD"]
-    absent = Played(404, {"x-ms-error-code": "BlobNotFound"})
-    with (
-        Playback(CREATED, CREATED, CREATED, GONE, absent) as service,
-        pytest.raises(StorageError, match=r"InvalidBlockList.*nothing was written"),
-    ):
+def test_each_further_request_has_the_whole_content() -> None:
+    with Playback(refused(429), CREATED) as service:
         store_at(service).write_pieces(PATH, PIECES)
-
-
-def test_a_block_is_sent_again_alone() -> None:
-    with Playback(CREATED, refused(503, "ServerBusy"), NO_REPLY, CREATED) as service:
-        store_at(service).write_pieces(PATH, PIECES)
-        assert kinds(service) == ["block"] * 5 + ["list?"]
-        assert len({asked.query["blockid"] for asked in blocks(service)}) == 3
-
-
-def test_a_block_that_is_refused_writes_nothing() -> None:
-    with Playback(CREATED, refused(403, "AuthorizationFailure")) as service:
-        with pytest.raises(StorageAccessError):
+        assert [asked.body for asked in service.asked] == [WHOLE] * 2
+        assert conditions(service) == ["*", "*"]
+    with Playback(refused(503, "ServerBusy"), NO_REPLY, CREATED) as service:
+        store_at(service).write_pieces(PATH, PIECES, overwrite=True)
+        assert [asked.body for asked in service.asked] == [WHOLE] * 3
+    with Playback(CREATED) as target:
+        with Playback(Played(307, {"Location": f"{target.endpoint}/account/box/other"})) as service:
             store_at(service).write_pieces(PATH, PIECES)
-        assert kinds(service) == ["block", "block"]
+        assert [asked.body for asked in target.asked] == [WHOLE]
+        assert conditions(target) == ["*"]
 
 
-def test_an_overwrite_sends_its_blocks_again_when_they_are_gone() -> None:
-    with Playback(CREATED, CREATED, CREATED, GONE, CREATED, CREATED, CREATED, CREATED) as service:
-        store_at(service).write_pieces(PATH, PIECES, overwrite=True)
-        assert kinds(service) == ["block", "block", "block", "list"] * 2
-    with Playback(GONE) as service, pytest.raises(StorageError, match="InvalidBlockList"):
-        store_at(service).write_pieces(PATH, PIECES, overwrite=True)
+def test_what_one_request_doesnt_take_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(azure_store, "LARGEST_PUT", len(WHOLE))
+    with Playback(CREATED) as service:
+        store_at(service).write_pieces(PATH, PIECES)
+        with pytest.raises(InvalidArgumentError, match=f"{len(WHOLE) + 1} bytes"):
+            store_at(service).write_pieces(PATH, [*PIECES, b"!"])
+        assert len(service.asked) == 1
+
+
+def test_an_sdk_without_its_generated_client_gets_all_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = AzureLogStore._blob
+
+    class Blob:
+        def __init__(self, blob: Any) -> None:
+            self.upload_blob = blob.upload_blob
+
+    monkeypatch.setattr(AzureLogStore, "_blob", lambda store, path: Blob(whole(store, path)))
+    with Playback(CREATED) as service:
+        store_at(service).write_pieces(PATH, PIECES)
+        assert [asked.body for asked in service.asked] == [WHOLE]
+        assert conditions(service) == ["*"]
 
 
 def test_an_error_of_the_pieces_sends_nothing() -> None:

@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,8 +15,8 @@ from tablelog.conformance.harness.proxy import Reply as Sent
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import AddFile, Metadata
 from tablelog.core.txn.operation import Operation
-from tablelog.errors import CommitStateUnknownError, CorruptLogError
-from tablelog.logstore import store_for
+from tablelog.errors import CommitStateUnknownError, CorruptLogError, WriteOutcomeUnknown
+from tablelog.logstore import new_store_for, store_for
 from tablelog.logstore.common import spool
 
 SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'
@@ -208,3 +208,25 @@ def large_writes_race(url: str, conf: Conf, monkeypatch: pytest.MonkeyPatch, rou
         assert file.read() == b""
     with pytest.raises(FileNotFoundError):
         store.open_file(f"{url}/_delta_log/absent")
+
+
+def large_write_is_cut_off(url: str, conf: Conf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that ends within a large body leaves nothing: a small and a large write of the name win after it."""
+    monkeypatch.setattr(spool, "IN_MEMORY", 4)
+    store = new_store_for(url, conf=conf)
+
+    def ends(upload: spool.Upload) -> Iterator[bytes]:
+        yield b"abc"
+        raise OSError("the process was killed")
+
+    for version, later in enumerate((b"1", b"123456")):
+        path = f"{url}/_delta_log/{version:020}.json"
+        with monkeypatch.context() as patched:
+            patched.setattr(spool.Upload, "__iter__", ends)
+            with pytest.raises(WriteOutcomeUnknown):
+                store.write_pieces(path, [b"abcdef"])
+        assert path not in [status.path for status in store.list_from(f"{url}/_delta_log/")]
+        with pytest.raises(FileNotFoundError):
+            store.read(path)
+        store.write_pieces(path, [later])
+        assert store.read(path) == later

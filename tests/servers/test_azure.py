@@ -38,6 +38,10 @@ def test_one_of_several_large_writes_wins(azurite: Azurite, monkeypatch: pytest.
     log_work.large_writes_race(azurite.url(), azurite.conf, monkeypatch)
 
 
+def test_a_large_write_that_is_cut_off_is_no_file(azurite: Azurite, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_work.large_write_is_cut_off(azurite.url(), azurite.conf, monkeypatch)
+
+
 @pytest.mark.parametrize("fault", log_work.FAULTS, ids=lambda fault: fault.__name__)
 def test_a_commit_is_made_once_whatever_befalls_it(azurite: Azurite, fault: Callable[[Exchange], Sent | None]) -> None:
     log_work.commits_through(azurite.url(), azurite.conf, azurite.endpoint, fault)

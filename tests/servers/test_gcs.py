@@ -34,6 +34,10 @@ def test_one_of_several_large_writes_wins(gcs_server: FakeGCS, monkeypatch: pyte
     log_work.large_writes_race(gcs_server.url(), gcs_server.conf, monkeypatch)
 
 
+def test_a_large_write_that_is_cut_off_is_no_file(gcs_server: FakeGCS, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_work.large_write_is_cut_off(gcs_server.url(), gcs_server.conf, monkeypatch)
+
+
 @pytest.mark.parametrize("fault", log_work.FAULTS, ids=lambda fault: fault.__name__)
 def test_a_commit_is_made_once_whatever_befalls_it(
     gcs_server: FakeGCS, fault: Callable[[Exchange], Sent | None]

@@ -26,7 +26,7 @@ _FOR_DATA_FILES = frozenset(
     {"blocksize", "default_fill_cache", "default_cache_type", "max_concurrency", "skip_instance_cache"}
     | {"timeout", "connection_timeout", "read_timeout", "assume_container_exists"}
 )
-_LARGEST_PUT = 5000 * 1024 * 1024  # the service's limit for one Put Blob
+LARGEST_PUT = 5000 * 1024 * 1024  # the service's limit for one Put Blob
 _LARGEST_GET = 1 << 40
 
 Kind = Literal[
@@ -76,7 +76,7 @@ class Access:
             "retry_total": 0,
             "connection_timeout": CONNECT_SECONDS,
             "read_timeout": read_seconds,
-            "max_single_put_size": _LARGEST_PUT,
+            "max_single_put_size": LARGEST_PUT,
             "max_single_get_size": _LARGEST_GET,
         }
         try:

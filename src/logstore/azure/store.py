@@ -1,7 +1,8 @@
 """The store on Azure Blob Storage: one Put Blob with `If-None-Match: *`, of which only one writer's succeeds.
 
-A large file is sent as blocks, and one Put Block List with the same condition makes them the content of the blob. The
-ids of the blocks are random: the SDK's own are the same for all writers, whose contents it would mix.
+A large file is one Put Blob too, from a temporary file. Blocks aren't used: blocks of a killed writer make a name look
+taken to others for a week, although it has no content (found with Azurite). The SDK's own upload reads a file as a
+whole, so the request is made with its generated client, which is internal.
 
 The meaning of an answer depends only on its status and code (`answer_of`, `refusal`), because the SDK's exceptions have
 less information: an existing name is 409 BlobAlreadyExists or 412 ConditionNotMet. 503 ServerBusy isn't defined as "not
@@ -11,7 +12,6 @@ applied", so it is ambiguous like every other 5xx.
 import errno
 import os
 import re
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -32,9 +32,9 @@ from ..common.http_clients import READ_SECONDS, Clients, never_sent, skew_note
 from ..common.listing import without_false_gaps
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
-from ..common.spool import Content, chunks, received, spooled
+from ..common.spool import Content, Upload, joined, received, size_of, spooled
 from ..common.uri import shown
-from .settings import CONFIGURATION_PREFIXES, AzureSettings, place
+from .settings import CONFIGURATION_PREFIXES, LARGEST_PUT, AzureSettings, place
 
 _Result = TypeVar("_Result")
 
@@ -46,7 +46,6 @@ _MISSING = frozenset({"ContainerNotFound", "ContainerBeingDeleted", "ContainerDi
 _ABSENT = frozenset({"BlobNotFound", "ResourceNotFound", "PathNotFound", ""})
 _other_name = re.compile(r"[\\\x00-\x1f\x7f]|\.(?:/|$)").search
 _OF_ONE_FILE = frozenset({"reading", "deleting"})  # 404 means that the file doesn't exist
-_BLOCKS_GONE = "InvalidBlockList"
 _PIECE = 32 << 20  # bytes of one request for a part of a large blob
 _REFUSED = frozenset({400, 401, 403, 404, 405, 411, 413, 414, 416})
 
@@ -101,41 +100,14 @@ class AzureLogStore(LogStore):
 
     def _write(self, path: str, content: Content, overwrite: bool) -> None:
         blob = self._blob(path)
-        if not isinstance(content, bytes):
-            self._write_blocks(blob, path, content, overwrite)
-        elif overwrite:
-            self._asked("overwriting", path, lambda: blob.upload_blob(content, overwrite=True))
-        else:
-            settle(path, lambda: _created(path, lambda: blob.upload_blob(content, overwrite=False)), self._retries)
-
-    def _write_blocks(self, blob: Any, path: str, content: Content, overwrite: bool) -> None:
-        """Write a large file. Who writes a blob first removes the blocks that others have sent for it."""
-
-        def replace() -> None:
-            blocks = self._sent_blocks(blob, path, content)
-            self._asked("overwriting", path, lambda: blob.commit_block_list(blocks))
-
+        if (size := size_of(content)) > LARGEST_PUT:
+            raise InvalidArgumentError(
+                f"{shown(path)} has {size} bytes, but one request to Azure takes {LARGEST_PUT} at most: write less data"
+            )
         if overwrite:
-            persist(replace, lambda error: isinstance(error, _BlocksGoneError), self._retries)
-            return
-        blocks = self._sent_blocks(blob, path, content)
-        try:
-            settle(path, lambda: _created(path, lambda: blob.commit_block_list(blocks, **_if_absent())), self._retries)
-        except _BlocksGoneError:
-            if self._asked("looking for", path, blob.exists):
-                raise FileExistsError(shown(path)) from None
-            raise
-
-    def _sent_blocks(self, blob: Any, path: str, content: Content) -> list[Any]:
-        """Send the content as blocks, which are no part of the blob yet; returns their names, in order."""
-        from azure.storage.blob import BlobBlock
-
-        blocks = []
-        for piece in chunks(content):
-            name = uuid.uuid4().hex
-            self._asked("writing", path, partial(blob.stage_block, name, piece, length=len(piece)))
-            blocks.append(BlobBlock(name))
-        return blocks
+            self._asked("overwriting", path, lambda: _put(blob, content, overwrite=True))
+        else:
+            settle(path, lambda: _created(path, lambda: _put(blob, content, overwrite=False)), self._retries)
 
     def list_from(self, path: str) -> Iterator[FileStatus]:
         scheme, authority, key = object_uri.split(path)  # the start name isn't checked: it may be any string
@@ -209,15 +181,14 @@ def _split(path: str) -> tuple[str, str, str]:
     return scheme, authority, key
 
 
-class _BlocksGoneError(StorageError):
-    """The service doesn't have the blocks of a Put Block List, which it therefore didn't apply."""
-
-
-def _if_absent() -> dict[str, Any]:
-    """Arguments of the SDK for `If-None-Match: *`."""
-    from azure.core import MatchConditions
-
-    return {"match_condition": MatchConditions.IfMissing}
+def _put(blob: Any, content: Content, *, overwrite: bool) -> None:
+    """Send one Put Blob."""
+    operations = getattr(getattr(blob, "_client", None), "block_blob", None)
+    if isinstance(content, bytes) or operations is None:
+        blob.upload_blob(joined(content), overwrite=overwrite)
+        return
+    condition = {} if overwrite else {"If-None-Match": "*"}
+    operations.upload(content_length=size_of(content), body=Upload(content), headers=condition)
 
 
 def _start_of(blob: Any, size: int) -> bytes:
@@ -250,8 +221,6 @@ def answer_of(path: str, status: int, code: str, note: str = "") -> Answer:
         return Answer(Verdict.EXISTS)
     if status == 429:
         return Answer(Verdict.NOT_APPLIED, _said(status, code))
-    if code == _BLOCKS_GONE:
-        return Answer.failed(refusal("writing", path, status, code, note))
     if status in _REFUSED or code in _MISSING:
         return Answer.failed(refusal("writing", path, status, code, note))
     return Answer(Verdict.AMBIGUOUS, f"the service answered {_said(status, code)}")
@@ -267,8 +236,6 @@ def refusal(operation: str, path: str, status: int, code: str, note: str = "") -
             f"{context}; check the account key, the SAS token (its permissions and expiry) or the role of the "
             "identity, and this machine's clock"
         )
-    if code == _BLOCKS_GONE:
-        return _BlocksGoneError(f"{context}; another writer wrote the blob, nothing was written; try again later")
     changed = operation == "reading" and status == 412  # the blob was replaced between the requests for its parts
     if changed or status in (408, 429) or status >= 500:
         return StorageUnavailableError(f"{context}; try again later")

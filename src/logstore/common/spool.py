@@ -85,6 +85,20 @@ def size_of(content: Content) -> int:
     return content.seek(0, SEEK_END) if isinstance(content, BufferedRandom) else len(content)
 
 
+class Upload:
+    """The body of a request from a temporary file. It is read from its start each time that the request is sent."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._size = size_of(content)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chunks(self._content)
+
+
 def joined(content: Content) -> bytes:
     """All bytes, for a store that can't send them from a file."""
     if not isinstance(content, BufferedRandom):

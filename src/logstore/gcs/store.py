@@ -23,7 +23,7 @@ from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_
 from ..common.listing import without_false_gaps
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
-from ..common.spool import Content, chunks, received, size_of, spooled
+from ..common.spool import Content, Upload, received, spooled
 from ..common.uri import shown
 from .settings import CONFIGURATION_PREFIXES, GCSSettings
 
@@ -83,7 +83,7 @@ class GCSLogStore(LogStore):
 
     def _write(self, path: str, content: Content, overwrite: bool) -> None:
         _, bucket, key = object_uri.split(path)
-        data = content if isinstance(content, bytes) else _Upload(content)
+        data = content if isinstance(content, bytes) else Upload(content)
         uploads = f"/upload{_objects(bucket)}"
         parameters = {"uploadType": "media", "name": key}
         if overwrite:
@@ -207,21 +207,7 @@ class GCSLogStore(LogStore):
             return receive(response)
 
 
-class _Upload:
-    """The content of a request from a temporary file: read from its start each time that it is sent."""
-
-    def __init__(self, content: Content) -> None:
-        self._content = content
-        self._size = size_of(content)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __iter__(self) -> Iterator[bytes]:
-        return chunks(self._content)
-
-
-_Body: TypeAlias = bytes | _Upload | None
+_Body: TypeAlias = bytes | Upload | None
 
 
 class Reply(NamedTuple):

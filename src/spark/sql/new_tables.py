@@ -54,19 +54,18 @@ def _reserved(
 
     Raises InvalidArgumentError for a second location, and for the other properties that Spark reserves.
     """
-    refused = sorted(_RESERVED & properties.keys())
-    location = properties.get(_LOCATION)
-    if location is not None and path is not None and location != path:
-        refused = [_LOCATION]
+    kept = dict(properties)
+    location, comment = kept.pop(_LOCATION, path), kept.pop(_COMMENT, None)
+    refused, why = sorted(_RESERVED & kept.keys()), "which Spark reserves"
+    if path not in (None, location):
+        refused, why = [_LOCATION], "because the option path gives another location"
     if refused:
         raise InvalidArgumentError(
-            f"{name} can't be created with the table property {', '.join(refused)}, which Spark reserves: leave it "
-            "out. The location is given once, by the option path or the property location.",
+            f"{name} can't be created with the table property {', '.join(refused)}, {why}: leave it out.",
             condition="UNSUPPORTED_FEATURE.SET_TABLE_PROPERTY",
             parameters={"property": refused[0], "msg": "please leave it out"},
         )
-    kept = {key: value for key, value in properties.items() if key not in (_LOCATION, _COMMENT)}
-    return kept, location or path, properties.get(_COMMENT)
+    return kept, location, comment
 
 
 def by_catalog(
