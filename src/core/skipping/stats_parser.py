@@ -24,8 +24,9 @@ _CHUNK_BYTES = 256 << 20
 _LARGEST_EXPONENT = 400
 """No number of a type has more digits before or after its point: a double has up to 324."""
 _STRING = r'(?s)"(?:[^"\\]|\\.)*"'
-_BARE_NON_FINITE = r":\s*(?:NaN|[+-]?Infinity|[+-]?INF)"
-_NON_FINITE = r':\s*"?(NaN|[+-]?Infinity|[+-]?INF)"?\s*([,}])'
+_WORD = r"(?:NaN|[+-]?Infinity|[+-]?INF)"
+_BARE_NON_FINITE = rf":\s*{_WORD}"
+_NON_FINITE = rf':\s*(?:{_WORD}|"{_WORD}")\s*([,}}])'
 
 
 def tree(leaves: Iterable[tuple[Column, DataType]]) -> Tree:
@@ -141,7 +142,7 @@ def _parse(texts: "pa.Array", raw_type: "pa.DataType") -> "pa.StructArray":
         parsed = _parse_block(texts, raw_type)
     if parsed is None:
         # Spark writes NaN as text: unknown. Text that only looks like it is part of a bound, which must not change.
-        replaced = pc.replace_substring_regex(texts, _NON_FINITE, r":null\2")
+        replaced = pc.replace_substring_regex(texts, _NON_FINITE, r":null\1")
         strings = pc.replace_substring_regex(texts, _STRING, '""')
         outside = pc.count_substring_regex(strings, _BARE_NON_FINITE)
         safe = pc.equal(pc.count_substring_regex(texts, _BARE_NON_FINITE), outside)

@@ -267,7 +267,9 @@ def test_texts_of_all_kinds(text: str | None, records: int | None, low: int | No
     assert a.min.to_pylist() == [1, low, 1]
 
 
-@pytest.mark.parametrize("low", ["x:NaN,y", "x: Infinity}", ":-INF,", 'x":NaN,', "\\:NaN,", "NaN", "x:NaN"])
+@pytest.mark.parametrize(
+    "low", ["x:NaN,y", "x: Infinity}", ":-INF,", 'x":NaN,', "\\:NaN,", "NaN", "x:NaN", "NaN,", "-Infinity}"]
+)
 def test_a_text_that_looks_like_a_number_that_is_none_is_not_changed(low: str) -> None:
     """A changed bound could be after the text that it bounds, and the file would be left out."""
     text = json.dumps({"numRecords": 7, "minValues": {"s": low, "d": "NaN"}}, separators=(",", ":"))
@@ -275,6 +277,15 @@ def test_a_text_that_looks_like_a_number_that_is_none_is_not_changed(low: str) -
         leaf = stats.read(pa.table({"stats": texts}), [("s",), ("d",)], SCHEMA).leaves[("s",)]
         assert leaf.min is not None
         assert leaf.min[texts.index(text)].as_py() in (low, None)
+
+
+@pytest.mark.parametrize("low", ['"-Infinity,"x":"y"', '"NaN', 'NaN"'])
+def test_a_quotation_mark_that_is_missing_makes_a_text_invalid(low: str) -> None:
+    text = f'{{"numRecords":3,"minValues":{{"a":1,"d":{low},"e":2}}}}'
+    with pytest.raises(ValueError):
+        json.loads(text)
+    found = stats.read(pa.table({"stats": [GOOD, text]}), [("a",), ("d",)], SCHEMA)
+    assert found.num_records.to_pylist() == [7, None]
 
 
 def one(column: str, low: Any, schema: StructType = SCHEMA) -> Any:
