@@ -56,7 +56,9 @@ def run_hypothesis(target: Target, recorder: Recorder, last: int, seed: int) -> 
 def run_atheris(name: str, directory: Path, last: int, seed: int) -> None:
     import atheris
 
-    with atheris.instrument_imports(include=["tablelog"]):
+    # Thrift is read byte by byte in Python: its branches count where nothing else is parsed.
+    left_out = [] if name == "parquet" else ["tablelog.core.log.thrift"]
+    with atheris.instrument_imports(include=["tablelog"], exclude=left_out):
         from .targets import TARGETS
 
         target = TARGETS[name]

@@ -18,21 +18,29 @@ from tablelog.errors import CorruptLogError
 
 from . import examples
 from .commits import Model
-from .tables import agree, opened, use
+from .tables import PARTS, agree, opened, use
 
 KINDS = ("classic", "parts", "v2-json", "v2-parquet")
 
 
 def checkpoint(data: bytes) -> None:
-    """One file of a checkpoint is replaced, and the commits that could be read instead are gone."""
+    """One file of a checkpoint is replaced, and the commits that could be read instead are gone.
+
+    The first byte says which file, and what is asked: a part of the state, or the health.
+    """
     places = _places()
-    kind, name = places[(data[0] if data else 0) % len(places)]
-    files = {**_alone(kind), name: data[1:]}
-    handle = opened(files)
+    question, place = divmod(data[0] if data else 0, len(places))
+    kind, name = places[place]
+    handle = opened({**_alone(kind), name: data[1:]})
     snapshot = handle.snapshot()
-    use(snapshot)
-    if data and data[0] & 64:
+    question %= _QUESTIONS
+    if question < len(PARTS):
+        use(snapshot, question)
+    else:
         allowed(handle.health)
+
+
+_QUESTIONS = len(PARTS) + 1
 
 
 @cache
@@ -64,9 +72,11 @@ def _places() -> list[tuple[str, str]]:
 
 def _checkpoint_seeds() -> list[bytes]:
     seeds = []
-    for at, (kind, name) in enumerate(_places()):
+    places = _places()
+    for at, (kind, name) in enumerate(places):
         data = _alone(kind)[name]
-        seeds.append(bytes([at]) + (data if name.endswith(".json") or at % 3 else _plain_parquet(data)))
+        content = data if name.endswith(".json") or at % 3 else _plain_parquet(data)
+        seeds += [bytes([question * len(places) + at]) + content for question in range(_QUESTIONS)]
     return seeds
 
 
@@ -90,7 +100,7 @@ def rows(data: bytes) -> None:
     """Actions as the rows of a checkpoint that another program wrote: the state is that of the model.
 
     The bits of the first byte say how they are written: with large texts, as dictionaries, in several row groups, with
-    columns in another order, with narrower numbers, or with only the columns that the actions need.
+    columns in another order, with narrower numbers, or with only the columns that the actions need; and what is asked.
     """
     how = data[0] if data else 0
     actions = [action for action in parse_commit(data[1:]) if to_json(action)[2:5] not in ("com", "cdc", "che", "sid")]
@@ -107,7 +117,7 @@ def rows(data: bytes) -> None:
         raise CorruptLogError("not reconciled")
     snapshot = opened({checkpoint_name(3): content}).snapshot()
     agree(snapshot, model)
-    use(snapshot)
+    use(snapshot, how >> 6)
 
 
 def _parquet(kinds: dict[str, list[Action]], how: int) -> bytes:
@@ -167,7 +177,7 @@ def _rows_seeds() -> list[bytes]:
     first, adds, second, third, _ = examples.history()
     actions = [*first[1:], *adds[2:], *second, *third[1:]]
     kept = [action for action in actions if not isinstance(action, RemoveFile) or action.path.startswith("file:")]
-    return [bytes([how]) + examples.lines(kept) for how in (0, 1, 2, 4, 8, 16, 32, 63)]
+    return [bytes([how]) + examples.lines(kept) for how in (0, 65, 130, 196, 8, 80, 160, 255)]
 
 
 def _parquet_seeds() -> list[bytes]:
