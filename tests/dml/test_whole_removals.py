@@ -19,6 +19,8 @@ from tablelog.core.protocol.actions import RemoveFile
 from tablelog.core.txn import bulk_actions, whole_removal
 from tablelog.core.txn.whole_removal import WholeRemoval
 from tablelog.dml.alter.create import Definition, create
+from tablelog.dml.command import whole_files
+from tablelog.dml.command.command import Command
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
@@ -33,6 +35,7 @@ from tablelog.spark import DeltaTable, conf
 PROPERTIES = {**FEATURES, **CHANGE_FEED}
 COMMANDS: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete(),
+    "update": lambda t: t.delta.update(set={"id": "id + 1000"}),
     "truncate": lambda t: t.spark.sql(f"TRUNCATE TABLE delta.`{t.path}`"),
     "overwrite": lambda t: t.write(rows(t.spark, 900, 3), "overwrite"),
     "overwrite with nothing": lambda t: t.write(rows(t.spark, 900, 0), "overwrite"),
@@ -71,7 +74,7 @@ def committed(table: Table, known: set[str], version: int | None = None) -> list
             metrics = {k: v for k, v in metrics.items() if "Time" not in k and "OutputBytes" not in k}
             content = {k: content.get(k) for k in ("operation", "isBlindAppend", "isolationLevel", "readVersion")}
             content |= {"metrics": metrics}
-        elif kind in ("add", "remove"):
+        elif kind in ("add", "remove", "cdc"):
             left_out = _OF_ONE_RUN if kind == "remove" else (*_OF_ONE_RUN, "size")
             path = content["path"] if content["path"] in known else "new"
             content = {k: v for k, v in content.items() if k not in left_out} | {"path": path}
@@ -125,6 +128,38 @@ def _changes(table: Table, version: int) -> list[str]:
         return []  # a replaced table, whose earlier columns differ
     options = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
     return sorted(map(str, table.read(**options).drop("_commit_timestamp").collect()))
+
+
+def test_an_update_of_all_rows_goes_through_the_files_in_slices(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = copy_of(base, "update whole"), copy_of(base, "update in slices")
+    before = DeltaLog.for_path(base.path).snapshot().files.num_rows
+    updates = {"id": "id + 1000", "p": "concat('x', id % 2)"}
+    with monkeypatch.context() as patched:
+        patched.setattr(bulk_actions, "_BYTES", 1 << 40)
+        small.delta.update(set=updates)
+    monkeypatch.setattr(whole_files, "_SLICE", 4)
+    selected: list[int] = []
+    select = Command.select_files
+
+    def noted(self: Command, files: Any) -> None:
+        selected.append(files.num_rows)
+        select(self, files)
+
+    monkeypatch.setattr(Command, "select_files", noted)
+    conf.forget()
+    large.delta.update(set=updates)
+    assert selected == [4] * (before // 4) + ([before % 4] if before % 4 else [])
+    assert len(selected) >= 2
+    assert in_pieces == ["lines"]
+    conf.forget()
+    ids = [table.read(readRowIds="true") for table in (small, large)]
+    assert sorted(map(str, ids[1].collect())) == sorted(map(str, ids[0].collect()))
+    assert _changes(large, large.version) == _changes(small, small.version)
+    kept = ("numRemovedFiles", "numRemovedBytes", "numUpdatedRows", "numCopiedRows")
+    metrics = [table.delta.history(1).collect()[0].operationMetrics for table in (small, large)]
+    assert [metrics[1][name] for name in kept] == [metrics[0][name] for name in kept]
 
 
 def test_what_follows(base: Table, in_pieces: list[str]) -> None:

@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from ..command import assignments, change_data, row_deletion, rows
 from ..command.assignments import Path
 from ..command.command import PLAIN, Command, CommitOptions, RowsChanged, command_scope
 from ..command.removal import Removal
+from ..command.whole_files import elapsed_ms, remove_all, slices
 from .touched_files import matching_places, record_read, touched_files
 
 logger = logging.getLogger(__name__)
@@ -60,13 +61,14 @@ def update(
                 split = scan.split_condition(frame, condition, command.snapshot.mapping, command.row_alias)
             updated = _Updated(command, split, _assignments(command, frame, values, alias))
             removal = _removed(command, split)
-            if not removal.removed:
+            if not removal.num_removed:
                 logger.info("%s: no row matches the condition of UPDATE, nothing committed", log.table)
                 return RowsChanged(None, 0)
             done = _write(command, updated, removal)
             metrics = _metrics(done, round((time.monotonic() - began) * 1000))
             operation = Operation("UPDATE", {"predicate": split.sql if split else []}, metrics)
-            return RowsChanged(command.commit(done.actions(log.clock.now_ms()), operation), done.deleted_rows)
+            actions = done.actions(log.clock.now_ms())
+            return RowsChanged(command.commit(actions, operation, bulk=done.whole), done.deleted_rows)
 
 
 def _assignments(
@@ -89,8 +91,9 @@ def _removed(command: Command, split: scan.Condition | None) -> Removal:
     """The files with rows to update: with new deletion vectors if these are enabled, else to be rewritten entirely."""
     began = time.monotonic()
     if split is None:
-        command.txn.read_whole_table()
-        return _all(command, list(range(command.snapshot.files.num_rows)), began)
+        removal = remove_all(command)
+        removal.numbers, removal.deleted_rows = list(range(len(removal.removed))), None
+        return removal
     command.select(split)
     snapshot = command.snapshot
     if split.data is None:
@@ -108,23 +111,41 @@ def _removed(command: Command, split: scan.Condition | None) -> Removal:
 
 
 def _all(command: Command, numbers: list[int], began: float) -> Removal:
-    scan_ms = round((time.monotonic() - began) * 1000)
-    return Removal(command.snapshot.add_files(numbers), numbers=numbers, deleted_rows=None, scan_ms=scan_ms)
+    removed = command.snapshot.add_files(numbers)
+    return Removal(removed, numbers=numbers, deleted_rows=None, scan_ms=elapsed_ms(began))
 
 
 def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
     """Write the new files: of the changed rows only if the old ones are marked deleted, else of all rows."""
-    began = time.monotonic()
-    frame = updated.over(removal.numbers)
-    rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
-    written = rows.write_new(command, rows.fitted(command, updated.after(rewritten, rewritten[command.names.matches])))
-    removal.changes = change_data.write(command, updated.changes(frame)) if change_data.wanted(command) else []
+    began, num_rows = time.monotonic(), 0
+    for numbers in _in_slices(command, removal):
+        frame = updated.over(numbers)
+        rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
+        after = updated.after(rewritten, rewritten[command.names.matches])
+        written = rows.write_new(command, rows.fitted(command, after))
+        if change_data.wanted(command):
+            removal.changes += change_data.write(command, updated.changes(frame))
+        removal.added += written.adds
+        num_rows += written.rows
     if removal.deleted_rows is None:  # whole partitions
-        removal.deleted_rows = written.rows
-    removal.copied_rows = written.rows - removal.deleted_rows
-    removal.added = [*removal.added, *written.adds]
-    removal.rewrite_ms = round((time.monotonic() - began) * 1000)
+        removal.deleted_rows = num_rows
+    removal.copied_rows = num_rows - removal.deleted_rows
+    removal.rewrite_ms = elapsed_ms(began)
     return removal
+
+
+def _in_slices(command: Command, removal: Removal) -> Iterator[Sequence[int]]:
+    """The indexes in `snapshot.files` of the files to rewrite. All files of a large table are rewritten slice by slice:
+    for each, the command's snapshot has only the files of the slice.
+    """
+    if removal.whole is None:
+        yield removal.numbers
+        return
+    for files in slices(removal.whole.snapshot):
+        command.select_files(files)
+        yield range(files.num_rows)
+    # The time of the removal, which VACUUM counts from, is that of the commit.
+    removal.whole = replace(removal.whole, deletion_timestamp=command.log.clock.now_ms())
 
 
 @dataclass(frozen=True)
@@ -195,8 +216,8 @@ def _metrics(done: Removal, execution_ms: int) -> dict[str, int | str]:
     their bytes. Deletion vectors of rewritten files are not counted.
     """
     return {
-        "numRemovedFiles": len(done.removed),
-        "numRemovedBytes": 0 if done.by_vectors else sum(add.size for add in done.removed),
+        "numRemovedFiles": done.num_removed,
+        "numRemovedBytes": 0 if done.by_vectors else done.removed_bytes,
         "numAddedFiles": len(done.written),
         "numAddedBytes": sum(add.size for add in done.written),
         "numAddedChangeFiles": len(done.changes),

@@ -171,8 +171,11 @@ class Command:
         return command
 
     def select_files(self, files: pa.Table) -> None:
-        """As `select`, by a caller that has the files already, with the columns of `files_with_stats_text`."""
-        self._selected = self.snapshot.with_files(files)
+        """As `select`, by a caller that has the files already, with the columns of `files_with_stats_text`.
+
+        A command that works on one part of the files after the other calls it for each.
+        """
+        self._selected, self._last = self.snapshot.with_files(files), None
 
     @property
     def column_names(self) -> frozenset[str]:
