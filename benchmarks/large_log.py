@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 DAYS = 365
 ROWS = 1000
 """Rows of a file; its ids follow those of the file before it."""
+_LINKS = 50_000
+"""The names of one file: ext4 allows 65,000."""
 
 _BOUNDS = pa.struct([("id", pa.int64()), ("k", pa.int64()), ("x", pa.float64()), ("s", pa.string())])
 _NULLS = pa.struct([(name, pa.int64()) for name in ("id", "k", "x", "s")])
@@ -35,8 +37,12 @@ _SCHEMA = pa.schema([("protocol", PROTOCOL), ("metaData", METADATA), ("add", _AD
 _COLUMNS = {"day": "string", "id": "long", "k": "long", "x": "double", "s": "string"}
 
 
-def make(table: Path, adds: int, parts: int) -> None:
-    """A table of one checkpoint in `parts`, shaped as Spark's Delta writes it, statistics as text and as structs."""
+def make(table: Path, adds: int, parts: int, existing: int = 0) -> None:
+    """A table of one checkpoint in `parts`, shaped as Spark's Delta writes it, statistics as text and as structs.
+
+    Its files exist if `existing` is 1: they have the rows of the first one.
+    """
+    data = _write_data(table) if existing else None
     log = table / "_delta_log"
     log.mkdir(parents=True)
     fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in _COLUMNS.items()]
@@ -62,6 +68,8 @@ def make(table: Path, adds: int, parts: int) -> None:
             for start in range(part * each, min((part + 1) * each, adds), 100_000):
                 numbers = range(start, min(start + 100_000, (part + 1) * each, adds))
                 add = _adds(numbers, random)
+                if data is not None:
+                    add = _linked(table, add, data)
                 nulls = {name: pa.nulls(len(add), _SCHEMA.field(name).type) for name in ("protocol", "metaData")}
                 writer.write_table(pa.table({**nulls, "add": add}, schema=_SCHEMA))
         size += path.stat().st_size
@@ -108,6 +116,33 @@ def _adds(numbers: range, random: np.random.Generator) -> pa.Array:
         parsed,
     ]
     return pa.StructArray.from_arrays(columns, fields=list(_ADD))
+
+
+def _write_data(table: Path) -> bytes:
+    """The content of a data file."""
+    table.mkdir(parents=True)
+    ids = np.arange(ROWS)
+    columns = {"id": ids, "k": ids % 500, "x": ids.astype(np.float64), "s": ids.astype(str)}
+    pq.write_table(pa.table(columns), table / "data.parquet")
+    content = (table / "data.parquet").read_bytes()
+    (table / "data.parquet").unlink()
+    return content
+
+
+def _linked(table: Path, add: pa.StructArray, data: bytes) -> pa.StructArray:
+    """Files of this content, and the actions with its size. A file has many names, because a disk has few files."""
+    first: Path | None = None
+    for number, name in enumerate(add.field("path").to_pylist()):
+        path = table / name
+        path.parent.mkdir(exist_ok=True)
+        if first is None or number % _LINKS == 0:
+            path.write_bytes(data)
+            first = path
+        else:
+            path.hardlink_to(first)
+    fields = {field.name: add.field(i) for i, field in enumerate(add.type)}
+    fields["size"] = pa.repeat(pa.scalar(len(data), pa.int64()), len(add))
+    return pa.StructArray.from_arrays(list(fields.values()), fields=list(add.type))
 
 
 # --- the work ---------------------------------------------------------------------------------------------------------

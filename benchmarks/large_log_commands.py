@@ -108,6 +108,11 @@ def _restore_all(delta: "DeltaTable", spark: SparkSession, table: str) -> None:
     delta.restoreToVersion(0)
 
 
+def _update_all(delta: "DeltaTable", spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.files.openCostInBytes", "4096")  # otherwise a task reads and writes some 30 files
+    delta.update(set={"x": "x + 1"})
+
+
 def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
     from tablelog.spark import DeltaTable
 
@@ -137,6 +142,7 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "query": lambda: _query(spark, table),
         "late append": lambda: _late_append(table),
         "opening again": lambda: DeltaTable.forPath(spark, table).toDF(),
+        "UPDATE of all": lambda: _update_all(delta, spark),
         "clone": lambda: delta.clone(f"{table}-clone", isShallow=True),
         "clone again": lambda: delta.clone(f"{table}-clone", isShallow=True, replace=True),
         "RESTORE of all": lambda: _restore_all(delta, spark, table),
@@ -166,6 +172,8 @@ FEED = ("enable the change feed", "overwrite", "change feed of all")
 """The last one has a deleted file for each file of the table."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
+UPDATE = ("UPDATE of all", "append")
+"""The first one rewrites all files, which must exist."""
 RESTORE = ("overwrite", "RESTORE of all", "append")
 """The second one adds all files again."""
 REPLACE = ("clone", "overwrite", "clone again", "RESTORE of all", "clone again")
@@ -254,6 +262,7 @@ if __name__ == "__main__":
         "clone": CLONE,
         "feed": FEED,
         "killed": KILLED,
+        "update": UPDATE,
         "restore": RESTORE,
         "replace": REPLACE,
     }
