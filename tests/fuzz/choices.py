@@ -1,4 +1,4 @@
-"""Choices that a mutation needs, by a random generator or drawn by Hypothesis, which can then shrink them."""
+"""Choices that a mutation needs, by a random generator or from bytes that Hypothesis draws and can shrink."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -16,6 +16,18 @@ class Choices:
     @classmethod
     def seeded(cls, seed: int) -> "Choices":
         return cls(Random(seed).randrange)
+
+    @classmethod
+    def of_bytes(cls, drawn: bytes) -> "Choices":
+        """Choices that these bytes make, and 0 after their end: smaller bytes are simpler choices."""
+        at = 0
+
+        def below(count: int) -> int:
+            nonlocal at
+            start, at = at, at + (1 if count <= 256 else 3)
+            return int.from_bytes(drawn[start:at], "little") % count
+
+        return cls(below)
 
     def pick(self, values: Sequence[T]) -> T:
         return values[self.below(len(values))]

@@ -7,8 +7,6 @@ import faulthandler
 import logging
 import sys
 import warnings
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +15,27 @@ from .mutation import LONGEST, changed, mutant
 from .recorder import Recorder, limit_memory
 from .target import Target, is_valid
 
-_BATCH = 20_000
-"""Hypothesis remembers all cases of one test: it gets a new test after this many."""
+_EXAMPLES = 2_500
+"""Hypothesis remembers all examples of one test: it gets a new test after this many."""
+_CASES, _DRAWN = 8, 48
+"""The cases of an example of Hypothesis, and the bytes that it draws for each."""
 
 
 def inputs(target: Target) -> Any:
-    """A strategy of Hypothesis: changed seeds, and now and then any bytes."""
+    """A strategy of Hypothesis: lists of changed seeds, and now and then of any bytes.
+
+    An example has several cases, because Hypothesis needs longer for an example than most parsers for a case.
+    """
     from hypothesis import strategies as st
 
-    below = cache(lambda count: st.integers(0, count - 1))  # making a strategy takes longer than drawing from it
-    anything = st.binary(max_size=200)
+    size = _CASES * _DRAWN
+    drawn = st.binary(min_size=size, max_size=size)
+    return drawn.map(lambda data: [_input(target, data[at : at + _DRAWN]) for at in range(0, size, _DRAWN)])
 
-    @st.composite
-    def strategy(draw: Callable[[Any], Any]) -> bytes:
-        choices = Choices(lambda count: draw(below(count)) if count > 1 else 0)
-        return bytes(draw(anything)) if choices.is_one_of(32) else mutant(choices, target)
 
-    return strategy()
+def _input(target: Target, drawn: bytes) -> bytes:
+    anything, choices = drawn[1:], Choices.of_bytes(drawn)
+    return anything if choices.below(32) == 1 else mutant(choices, target)
 
 
 def run_hypothesis(target: Target, recorder: Recorder, last: int, seed: int) -> None:
@@ -41,14 +43,14 @@ def run_hypothesis(target: Target, recorder: Recorder, last: int, seed: int) -> 
 
     while recorder.cases < last:
         settings = hypothesis.settings(
-            max_examples=min(_BATCH, last - recorder.cases),
+            max_examples=min(_EXAMPLES, -(-(last - recorder.cases) // _CASES)),
             database=None,
             deadline=None,
             phases=[hypothesis.Phase.generate],
             suppress_health_check=list(hypothesis.HealthCheck),
         )
         before = recorder.cases
-        hypothesis.seed(seed + before)(settings(hypothesis.given(inputs(target))(recorder.run)))()
+        hypothesis.seed(seed + before)(settings(hypothesis.given(inputs(target))(recorder.run_all)))()
         if recorder.cases == before:
             break
 

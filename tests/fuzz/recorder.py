@@ -49,6 +49,10 @@ class Recorder:
     def cases(self) -> int:
         return self._cases
 
+    def run_all(self, inputs: list[bytes]) -> None:
+        for data in inputs:
+            self.run(data)
+
     def run(self, data: bytes) -> None:
         """Run one case; a finding is recorded and not raised."""
         data = bytes(data[:LONGEST])

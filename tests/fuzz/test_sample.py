@@ -10,7 +10,7 @@ from fuzz.engines import inputs
 from fuzz.target import Target, is_valid
 from fuzz.targets import TARGETS
 
-CASES = 200
+EXAMPLES = 25
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -20,14 +20,15 @@ def test_each_case_gives_a_right_answer_or_a_typed_error(name: str) -> None:
     assert any(valid)
 
     @settings(
-        max_examples=CASES,
+        max_examples=EXAMPLES,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
     @given(inputs(target))
-    def run(data: bytes) -> None:
-        bounded(target, data)
+    def run(cases: list[bytes]) -> None:
+        for data in cases:
+            bounded(target, data)
 
     run()
 
