@@ -19,6 +19,7 @@ from tablelog.core.protocol.actions import RemoveFile
 from tablelog.core.txn import bulk_actions, whole_removal
 from tablelog.core.txn.whole_removal import WholeRemoval
 from tablelog.dml.alter.create import Definition, create
+from tablelog.dml.change import update
 from tablelog.dml.command import whole_files
 from tablelog.dml.command.command import Command
 from tablelog.errors import (
@@ -35,7 +36,9 @@ from tablelog.spark import DeltaTable, conf
 PROPERTIES = {**FEATURES, **CHANGE_FEED}
 COMMANDS: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete(),
+    "delete where true": lambda t: t.delta.delete("1 = 1"),
     "update": lambda t: t.delta.update(set={"id": "id + 1000"}),
+    "update where true": lambda t: t.delta.update(F.lit(True), {"id": F.col("id") + 1000}),
     "truncate": lambda t: t.spark.sql(f"TRUNCATE TABLE delta.`{t.path}`"),
     "overwrite": lambda t: t.write(rows(t.spark, 900, 3), "overwrite"),
     "overwrite with nothing": lambda t: t.write(rows(t.spark, 900, 0), "overwrite"),
@@ -160,6 +163,36 @@ def test_an_update_of_all_rows_goes_through_the_files_in_slices(
     kept = ("numRemovedFiles", "numRemovedBytes", "numUpdatedRows", "numCopiedRows")
     metrics = [table.delta.history(1).collect()[0].operationMetrics for table in (small, large)]
     assert [metrics[1][name] for name in kept] == [metrics[0][name] for name in kept]
+
+
+def test_an_update_that_fails_in_a_later_slice_leaves_nothing(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = copy_of(base, "failed slice")
+    monkeypatch.setattr(whole_files, "_SLICE", 4)
+    write, slices_written = update.rows.write_new, []
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        written = write(*args, **kwargs)
+        slices_written.append(len(written.adds))
+        if len(slices_written) == 2:
+            raise StorageError("the disk is full")
+        return written
+
+    monkeypatch.setattr(update.rows, "write_new", noted)
+    before, files = state(table, set()), _files(table)
+    conf.forget()
+    with pytest.raises(StorageError, match="the disk is full"):
+        table.delta.update(set={"id": "id + 1000"})
+    assert all(slices_written)
+    assert not in_pieces
+    assert _files(table) == files
+    assert state(table, set()) == before
+
+
+def _files(table: Table) -> list[Path]:
+    """The data files, the change data files, and the files of the log."""
+    return sorted(path for path in table.root.rglob("*") if path.is_file())
 
 
 def test_what_follows(base: Table, in_pieces: list[str]) -> None:

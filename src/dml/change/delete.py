@@ -40,18 +40,19 @@ def delete(
             return None
         command.name_rows(alias)
         with command.discarded_on_failure():
-            if condition is None:
-                removal, printed = remove_all(command, count_rows=True), ["true"]
-            else:
+            split = None
+            if condition is not None:
                 frame = scan.for_conditions(spark, command.snapshot, alias)
                 split = scan.split_condition(frame, condition, command.snapshot.mapping, command.row_alias)
+            if split is None or split.always:
+                removal = remove_all(command, count_rows=True)
+            else:
                 removal = remove_matching(command, split, writer.WriteOptions())
-                printed = split.sql
             if not removal.num_removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
                 return RowsChanged(None, 0)
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
-            operation = Operation("DELETE", {"predicate": printed}, metrics)
+            operation = Operation("DELETE", {"predicate": split.sql if split else ["true"]}, metrics)
             actions = removal.actions(log.clock.now_ms())
             return RowsChanged(command.commit(actions, operation, bulk=removal.whole), removal.deleted_rows)
 

@@ -90,7 +90,7 @@ def _assignments(
 def _removed(command: Command, split: scan.Condition | None) -> Removal:
     """The files with rows to update: with new deletion vectors if these are enabled, else to be rewritten entirely."""
     began = time.monotonic()
-    if split is None:
+    if split is None or split.always:
         removal = remove_all(command)
         removal.numbers, removal.deleted_rows = list(range(len(removal.removed))), None
         return removal

@@ -61,6 +61,11 @@ class Condition:
         """The whole condition."""
         return predicates.all_of([self.partition] if self.data is None else [self.partition, self.data])
 
+    @property
+    def always(self) -> bool:
+        """Whether the condition is TRUE for every row, as `true` and `1 = 1` are."""
+        return self.data is None and self.partition == predicates.TRUE
+
     def column(self, frame: "DataFrame") -> "Column":
         """The condition as a Column of another frame with the same columns, independent of that frame's alias."""
         return self._gateway.column(self._gateway.rebound(self._expression, frame))
