@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from support.commands import KINDS, ROWS, made, nothing_is_left_behind
+from support.spark_tables import Table
 from support.table_work import STEPS, Work, by_route, settings
 from tablelog.core.log import checkpoint
 from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, SNAPSHOT_PARTITIONS
 from tablelog.spark import conf
 
 from .conftest import class_path
+from .stored import rows_of, stored_copy
 from .streams import copied_by_streams
 
 ROUTES = [("minio", "native"), ("minio", "arrow"), ("hdfs", "native"), ("hdfs", "arrow")]
@@ -29,7 +32,20 @@ def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
         yield server
 
 
-@pytest.mark.parametrize("step", ["by tasks", "failing", "commands"])
+@pytest.fixture(scope="module")
+def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return made(spark, tmp_path_factory.mktemp("stores"))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_command(base: Table, place: Any, name: str) -> None:
+    table = stored_copy(base, place)
+    KINDS[name].run(table)
+    assert rows_of(table) == KINDS[name].leaves(ROWS)
+    nothing_is_left_behind(table)
+
+
+@pytest.mark.parametrize("step", STEPS)
 def test_the_whole_work(spark: SparkSession, place: Any, step: str) -> None:
     STEPS[step](spark, place.url("a table"), place.conf)
 

@@ -62,7 +62,7 @@ NEW = {
     "write, or fail": lambda t: t.write(values(t.spark, (20, 0)), "error", by=("p",)),
     "create": lambda t: created(DeltaTable.create(t.spark), t),
     "create if not there": lambda t: created(DeltaTable.createIfNotExists(t.spark), t),
-    "clone": lambda t: Table(t.spark, source_of(t)).delta.clone(t.path, isShallow=True),
+    "clone": lambda t: source_of(t).delta.clone(t.path, isShallow=True),
     "convert": lambda t: DeltaTable.convertToDelta(t.spark, f"parquet.`{t.path}`", "p int"),
 }
 ROWS_OF_NEW = {"write": ((20, 0),), "create": (), "clone": CLONED, "convert": ((7, 0),)}

@@ -63,21 +63,20 @@ def made(spark: SparkSession, directory: Path) -> Table:
     assert rows_of(table) == ROWS
     (table.root / ORPHAN).write_bytes(b"of a job that died")
     os.utime(table.root / ORPHAN, (0, 0))
-    source = Table(spark, source_of(table))
-    source.write(values(spark, *CLONED), by=("p",))
+    source_of(table).write(values(spark, *CLONED), by=("p",))
     return table
 
 
-def source_of(table: Table) -> Path:
-    """Where a table lies that can be cloned onto this one, or onto a copy beside it."""
-    return table.root.parent / "source"
+def source_of(table: Table) -> Table:
+    """A table that can be cloned onto this one, or onto a copy beside it."""
+    return table.beside("source")
 
 
 def copy_of(table: Table, name: str) -> Table:
     """The table as it is now, at a path of its own beside it."""
-    path = table.root.parent / name
-    shutil.copytree(table.root, path)
-    return Table(table.spark, path)
+    copy = table.beside(name)
+    shutil.copytree(table.root, copy.root)
+    return copy
 
 
 # --- the commands -------------------------------------------------------------------------------------------------
@@ -109,7 +108,7 @@ def _replace(table: Table) -> None:
 
 
 def _clone(table: Table) -> None:
-    Table(table.spark, source_of(table)).delta.clone(table.path, isShallow=True, replace=True)
+    source_of(table).delta.clone(table.path, isShallow=True, replace=True)
 
 
 def _add_column(table: Table) -> None:
@@ -208,7 +207,7 @@ def _deleted(log: DeltaLog, vector: DeletionVectorDescriptor | None) -> DeletedR
 
 def named_files(table: Table) -> set[str]:
     """Every file of the table's own that some commit names, its deletion vectors among them."""
-    log = DeltaLog.for_path(table.path)
+    log = table.log
     found = set()
     for version in range(table.version + 1):
         for action in log.reader.commit(version):

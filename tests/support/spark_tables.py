@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
 
+from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.paths import decode
 from tablelog.spark import DeltaTable
 
@@ -17,6 +18,14 @@ class Table:
         self.spark = spark
         self.root = path
         self.path = str(path)
+
+    def beside(self, name: str) -> "Table":
+        """The table of that name in the same directory, which may not exist."""
+        return Table(self.spark, self.root.parent / name)
+
+    @property
+    def log(self) -> DeltaLog:
+        return DeltaLog.for_path(self.path)
 
     def writer(self, frame: DataFrame, mode: str = "append", **options: Any) -> DataFrameWriter:
         return frame.write.format("delta").mode(mode).options(**options)
