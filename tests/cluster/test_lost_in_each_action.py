@@ -1,98 +1,24 @@
-"""An executor is killed in each action of each command: each Spark job that reads, searches, stores or writes."""
+"""An executor is killed in each action of each command, on a shared path, on MinIO and on HDFS."""
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.classic.dataframe import DataFrame
 
 from support.commands import KINDS, ROWS, Table, copy_of, made, nothing_is_left_behind, rows_of
-from support.table_work import settings
+from support.table_work import by_route, settings
 from tablelog.core import DeltaLog
-from tablelog.engine.jvm import file_writes
 from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from tablelog.spark import conf
 
-from .standalone import WORKERS, Cluster
+from .conftest import class_path
+from .lost import SETTINGS, lose_in_each_action, losing, wait_for_executors
+from .standalone import Cluster
+from .stored import rows_of as stored_rows
+from .stored import stored_copy
 
-SETTINGS = {
-    "spark.sql.files.openCostInBytes": "128m",  # a task for each file
-    "spark.sql.adaptive.enabled": "false",
-    "spark.task.maxFailures": "8",
-    "spark.ui.liveUpdate.period": "0",  # the tracker knows of each task at once
-}
-_MOST_SECONDS = 120.0
-_ACTIONS = ("collect", "_collect_as_arrow", "localCheckpoint")
-
-
-class Lost:
-    """Counts the actions of this process, and kills an executor in the midst of one of them."""
-
-    def __init__(self, spark: SparkSession, cluster: Cluster, at: int) -> None:
-        self._spark = spark
-        self._cluster = cluster
-        self._at = at
-        self.actions = 0
-        self.killed_with_a_task = False
-
-    def around(self, action: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            self.actions += 1
-            if self.actions != self._at:
-                return action(*args, **kwargs)
-            executors = self._cluster.executors()
-            for process in executors:
-                os.kill(process, signal.SIGSTOP)  # they take tasks and don't do them
-            over = threading.Event()
-            killer = threading.Thread(target=self._kill, args=(executors, over))
-            killer.start()
-            try:
-                return action(*args, **kwargs)
-            finally:
-                over.set()
-                killer.join()
-
-        return call
-
-    def _kill(self, executors: Mapping[int, str], over: threading.Event) -> None:
-        """Kill an executor once it has a task; all others go on."""
-        tracker: Any = self._spark.sparkContext._jsc.sc().statusTracker()
-        try:
-            while not over.wait(0.05) and not self.killed_with_a_task:
-                busy = {info.host() for info in tracker.getExecutorInfos() if info.numRunningTasks()}
-                for process, host in executors.items():
-                    if host in busy:
-                        os.kill(process, signal.SIGKILL)
-                        self.killed_with_a_task = True
-                        break
-        finally:
-            for process in executors:
-                with suppress(ProcessLookupError):
-                    os.kill(process, signal.SIGCONT)
-
-
-@contextmanager
-def losing(spark: SparkSession, cluster: Cluster, at: int) -> Iterator[Lost]:
-    lost = Lost(spark, cluster, at)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in _ACTIONS:
-            patch.setattr(DataFrame, name, lost.around(getattr(DataFrame, name)))
-        patch.setattr(file_writes, "append", lost.around(file_writes.append))
-        yield lost
-
-
-def wait_for_executors(spark: SparkSession, cluster: Cluster) -> None:
-    until = time.monotonic() + _MOST_SECONDS
-    tracker: Any = spark.sparkContext._jsc.sc().statusTracker()
-    while len(cluster.executors()) < WORKERS or len(tracker.getExecutorInfos()) < WORKERS + 1:
-        assert time.monotonic() < until, "the master starts no executor in place of the lost one"
-        time.sleep(0.1)
+__all__ = ["SETTINGS"]
 
 
 @pytest.fixture(scope="module")
@@ -100,25 +26,38 @@ def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table
     return made(spark, tmp_path_factory.mktemp("lost"))
 
 
-WITH_JOBS = ["replaceWhere", "delete", "update", "merge", "optimize", "zorder", "reorg"]
+WITH_JOBS = ["dynamic overwrite", "replaceWhere", "delete", "update", "merge", "optimize", "zorder", "reorg"]
+BY_ARROW = ["append", "update", "merge", "optimize"]
 
 
-@pytest.mark.parametrize("name", WITH_JOBS)
-def test_each_action_of(spark: SparkSession, cluster: Cluster, base: Table, name: str) -> None:
-    at, with_a_task = 1, 0
-    while True:
-        table = copy_of(base, f"{name} {at}")
-        wait_for_executors(spark, cluster)
-        with losing(spark, cluster, at) as lost:
-            KINDS[name].run(table)
-        assert rows_of(table) == KINDS[name].leaves(ROWS)
+@pytest.mark.parametrize(
+    ("name", "route"), [*((name, "native") for name in WITH_JOBS), *((name, "arrow") for name in BY_ARROW)]
+)
+def test_each_action_of(spark: SparkSession, cluster: Cluster, base: Table, name: str, route: str) -> None:
+    with settings(spark, by_route(route)):
+        for table in lose_in_each_action(
+            spark, cluster, lambda number: copy_of(base, f"{name} by {route}, {number}"), KINDS[name].run
+        ):
+            assert rows_of(table) == KINDS[name].leaves(ROWS)
+            nothing_is_left_behind(table)
+
+
+@pytest.fixture(params=[("minio", "native"), ("hdfs", "arrow")], ids=" by ".join)
+def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A server; its data files take one route."""
+    name, route = request.param
+    server = request.getfixturevalue(name)
+    if (name, route) == ("minio", "native") and not class_path():
+        pytest.skip("the jars of s3a can't be installed")
+    with settings(spark, {**server.conf, **by_route(route)}):
+        yield server
+
+
+@pytest.mark.parametrize("name", ["update", "merge", "optimize"])
+def test_each_action_on_a_store(spark: SparkSession, cluster: Cluster, base: Table, place: Any, name: str) -> None:
+    for table in lose_in_each_action(spark, cluster, lambda _: stored_copy(base, place), KINDS[name].run):
+        assert stored_rows(table) == KINDS[name].leaves(ROWS)  # type: ignore[arg-type]
         nothing_is_left_behind(table)
-        with_a_task += lost.killed_with_a_task
-        if lost.actions < at:
-            break
-        at += 1
-    assert at > 1
-    assert with_a_task
 
 
 def test_planning_of_a_large_log(
