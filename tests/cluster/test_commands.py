@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import KINDS, ROWS, copy_of, made, nothing_is_left_behind, rows_of
+from support.copied_streams import copied_by_streams
 from support.spark_tables import Table
 from support.table_work import STEPS, by_route, settings
 from tablelog.core import DeltaLog
@@ -64,6 +65,10 @@ def test_each_command(base: Table, route: str, name: str) -> None:
     KINDS[name].run(table)
     assert rows_of(table) == KINDS[name].leaves(ROWS)
     nothing_is_left_behind(table)
+
+
+def test_streams(spark: SparkSession, tmp_path: Path, route: str) -> None:
+    copied_by_streams(spark, f"file://{tmp_path}/source", tmp_path / "checkpoints")
 
 
 def test_reading_by_a_manifest(spark: SparkSession, base: Table, tmp_path: Path) -> None:

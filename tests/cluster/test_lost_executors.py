@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
 from support.commands import ROWS, copy_of, made, nothing_is_left_behind, rows_of
+from support.copied_streams import copied_by_streams
 from support.spark_tables import Table
 from support.table_work import by_route, settings
 
-from .streams import copied_by_streams
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors don't have the tests
 

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.commands import KINDS, ROWS, made, nothing_is_left_behind
+from support.copied_streams import copied_by_streams
 from support.spark_tables import Table
 from support.table_work import STEPS, Work, by_route, settings
 from tablelog.core.log import checkpoint
@@ -16,7 +17,6 @@ from tablelog.spark import conf
 
 from .conftest import class_path
 from .stored import rows_of, stored_copy
-from .streams import copied_by_streams
 
 ROUTES = [("minio", "native"), ("minio", "arrow"), ("hdfs", "native"), ("hdfs", "arrow")]
 
@@ -68,6 +68,5 @@ def test_a_large_log(spark: SparkSession, place: Any, monkeypatch: pytest.Monkey
         assert work.ids() == [*range(3), *range(4, 40)]
 
 
-@pytest.mark.parametrize("place", [p for p in ROUTES if p[1] == "native"], ids=" by ".join, indirect=True)
 def test_streams(spark: SparkSession, place: Any, tmp_path: Path) -> None:
     copied_by_streams(spark, place.url("source"), tmp_path)

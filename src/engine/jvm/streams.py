@@ -6,7 +6,8 @@ compiled by Spark's Janino and added to the class loader that all threads of the
 
 import logging
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -115,7 +116,8 @@ class _Provider(_Calls):
         gateway = self._gateway
         if call == "source":
             session, schema, options, path = argument
-            source = self._provider.source(_session(session), str(schema.json()), string_map(options), str(path))
+            with _active(gateway, session):
+                source = self._provider.source(_session(session), str(schema.json()), string_map(options), str(path))
             limit = gateway.jvm.org.apache.spark.sql.connector.read.streaming.ReadLimit.maxFiles(source.max_files)
             calls = _Source(gateway, source, session)
             return _new(gateway, "TableSource", [calls, schema, limit, source.name, source.notes_commits])
@@ -133,7 +135,8 @@ class _Source(_Calls):
     def _answer(self, call: str, argument: Any) -> Any:
         if call == "batch":
             start, end = argument.split("\0")
-            return _streaming(self._gateway, self._source.batch(start or None, end), self._session)
+            with _active(self._gateway, self._session):
+                return _streaming(self._gateway, self._source.batch(start or None, end), self._session)
         if call == "available now":
             self._source.stop_at_newest()
             return None
@@ -163,6 +166,24 @@ class _Sink(_Calls):
         self._sink.add(int(call), frames.of_dataset(rows, spark), query_id)
 
 
+@contextmanager
+def _active(gateway: Gateway, session: JavaObject) -> Iterator[None]:
+    """Make a session the active one of this thread, where Spark looks up the data source of the Arrow route.
+
+    The thread of a query has another one, a copy of it.
+    """
+    sessions = gateway.jvm.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(session)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
 def _thrown(gateway: Gateway, error: Exception) -> JavaObject:
     """The Java exception that ends a query: Spark's own if one caused the error, else one that keeps the error.
 
@@ -180,7 +201,11 @@ def _thrown(gateway: Gateway, error: Exception) -> JavaObject:
 
 
 def _streaming(gateway: Gateway, rows: "DataFrame", session: JavaObject) -> JavaObject:
-    """The `Dataset` of a batch: Spark requires that its scans are marked as streaming."""
+    """The `Dataset` of a batch: Spark requires that its scans are marked as streaming.
+
+    Of other scans, as that of Python workers, only the rows can be marked. Then the columns that a query doesn't need
+    are read too.
+    """
     plan = frames.analyzed(rows)
     marked = gateway.jvm.java.util.HashMap()
     for relation in gateway.elements(plan.collectLeaves()):
@@ -188,6 +213,9 @@ def _streaming(gateway: Gateway, rows: "DataFrame", session: JavaObject) -> Java
             parts = [relation.productElement(i) for i in range(relation.productArity())]
             parts[_IS_STREAMING] = True
             marked.put(relation, relation.makeCopy(gateway.array(gateway.jvm.java.lang.Object, parts)))
+    if marked.isEmpty():
+        dataset = rows._jdf
+        return session.internalCreateDataFrame(dataset.queryExecution().toRdd(), dataset.schema(), True)
     plan = plan.transformUpWithSubqueries(gateway.scala_map(marked))
     return gateway.jvm.org.apache.spark.sql.classic.Dataset.ofRows(session, plan)
 

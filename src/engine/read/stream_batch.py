@@ -10,10 +10,9 @@ from ...core.protocol.change_data import INSERT
 from ...core.protocol.schema import quoted
 from ...core.table import changed_files
 from ...core.table.changed_files import Changes, FileChange
-from ...errors import UnsupportedFeatureError
 from ..jvm import plans
 from ..sql.hidden_names import free_names
-from . import change_feed, routes, row_ids, scan
+from . import change_feed, row_ids, scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,17 +27,6 @@ if TYPE_CHECKING:
 
 
 _FILES = pa.schema([*change_feed.FILES, ("baseRowId", pa.int64()), ("defaultRowCommitVersion", pa.int64())])
-
-
-def check_readable(spark: "SparkSession", log: "DeltaLog") -> None:
-    """Raise UnsupportedFeatureError if Spark can't read the files of the table itself."""
-    route = routes.choose(spark, log.table, log.conf)
-    if route != "native":
-        raise UnsupportedFeatureError(
-            f"A stream of {log.table} is not supported: Spark has no file system for its storage, so the rows would be "
-            f"read by the route '{route}', which has no streams. Read the table in batches.",
-            table=log.table,
-        )
 
 
 def rows(

@@ -66,7 +66,6 @@ class TableSource:
         self._row_ids = row_id_columns(read, options)
         if schemas.parse_schema(read_schema(read, wanted, self._row_ids)) != schemas.parse_schema(schema_json):
             raise changed_at_start(read)
-        stream_batch.check_readable(spark, log)
         self._stream = TableStream(log, newest, wanted, tracking, event_time_order(spark, log, read, options))
         self.max_files = wanted.limits.files or DEFAULT_FILES
         self.notes_commits = tracking is not None

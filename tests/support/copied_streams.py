@@ -4,10 +4,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tablelog.spark import DeltaTable
+from tablelog.core import AddFile
+from tablelog.core.protocol.paths import decode
+from tablelog.logstore.data_files import DataFiles
+from tablelog.spark import DeltaTable, conf
 
 
 def same(column: Column) -> Column:
@@ -60,7 +64,8 @@ def _ids(spark: SparkSession, url: str) -> list[int]:
 
 def _rewritten(spark: SparkSession, url: str) -> list[int]:
     """The rows that `ignoreChanges` reads again: those of the file that the update rewrote."""
-    feed = spark.read.format("delta").option("versionAsOf", "2").load(url).select("id", F.input_file_name().alias("f"))
-    rows = feed.collect()
-    (changed,) = {row.f for row in rows if row.id == 109}
-    return [row.id for row in rows if row.f == changed]
+    log = conf.delta_log(url, conf.session_conf(spark, url))
+    (added,) = (action for action in log.reader.commit(2) if isinstance(action, AddFile))
+    with DataFiles.of(log.table, log.conf, {}).open(decode(added.path)) as file:
+        ids: list[int] = pq.read_table(file, columns=["id"]).column("id").to_pylist()
+    return ids
