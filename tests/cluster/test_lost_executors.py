@@ -18,7 +18,6 @@ from support.copied_streams import copied_by_streams
 from support.spark_tables import Table
 from support.table_work import by_route, settings
 
-
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors don't have the tests
 
 
