@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from support.spark_tables import Table
 from tablelog.engine.connect import client
@@ -21,6 +22,9 @@ from tablelog.spark import DeltaTable, disable, enable, is_enabled
         "CREATE TABLE t (id INT) USING delta",
         "CREATE TABLE t USING DELTA LOCATION '{path}'",
         "OPTIMIZE delta.`{path}`",
+        "SELECT * FROM `delta`.`{path}`",
+        "SELECT * FROM Delta /* a comment */ . -- and another\n `{path}`",
+        "CREATE TABLE t USING `Delta` LOCATION '{path}'",
     ],
 )
 def test_statements(spark: Any, table: Table, statement: str) -> None:
@@ -28,6 +32,42 @@ def test_statements(spark: Any, table: Table, statement: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"SQL statement on a Delta table.*DeltaTable\.forPath"):
         spark.sql(statement.format(path=table.path))
     assert spark.sql("SELECT 1 AS one").collect()[0].one == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "name", "method"),
+    [
+        ("VACUUM '{path}'", "VACUUM", "vacuum"),
+        ("/* all */ optimize '{path}' ZORDER BY (id)", "OPTIMIZE", "optimize"),
+        ("DESCRIBE HISTORY '{path}'", "DESCRIBE HISTORY", "history"),
+        ("DESC DETAIL '{path}'", "DESC DETAIL", "detail"),
+        ("DESCRIBE HISTORY t", "DESCRIBE HISTORY", "history"),
+        ("RESTORE TABLE t TO VERSION AS OF 0", "RESTORE", "restoreToVersion"),
+        ("GENERATE symlink_format_manifest FOR TABLE t", "GENERATE", "generate"),
+        ("CONVERT TO DELTA parquet.`{path}`", "CONVERT", "convertToDelta"),
+        ("REORG TABLE t APPLY (PURGE)", "REORG", "reorg"),
+        ("CREATE TABLE t SHALLOW CLONE u", r"CREATE \.\.\. CLONE", "clone"),
+        ("ALTER TABLE t DROP FEATURE deletionVectors", r"ALTER \.\.\. FEATURE", "dropFeatureSupport"),
+    ],
+)
+def test_statements_that_only_delta_has(spark: Any, table: Table, statement: str, name: str, method: str) -> None:
+    table.write(spark.range(1))
+    before = table.version
+    with pytest.raises(UnsupportedFeatureError, match=rf"The SQL statement {name} .*DeltaTable\.{method},") as raised:
+        spark.sql(statement.format(path=table.path))
+    assert raised.value.__cause__ is not None  # the server's error
+    assert table.version == before
+
+
+def test_statements_that_look_like_those(spark: Any) -> None:
+    """They are Spark's: the server's answer stays."""
+    assert spark.sql("SELECT 1 AS vacuum, 'optimize delta' AS text").count() == 1
+    spark.sql("CREATE TEMPORARY VIEW history AS SELECT 1 AS t")
+    assert spark.sql("DESCRIBE history t").count()
+    spark.sql("DROP VIEW history")
+    for statement in ("SELECT * FROM no_such_table", "CREATE TABLE t AS SELECT clone FROM no_such_table"):
+        with pytest.raises(AnalysisException):
+            spark.sql(statement)
 
 
 def test_names(spark: Any, table: Table) -> None:

@@ -2,11 +2,32 @@
 
 import re
 
+from pyspark.errors import AnalysisException, ParseException
+
 from ...errors import UnsupportedFeatureError
 from ..not_on_connect import refused
+from ..sql.grammar import leading
 
-_TABLE = r"(?:\bdelta\s*\.\s*`|\busing\s+delta\b|\bdelta\s*\.\s*'|\btable_changes\s*\()"
-_OF_DELTA = re.compile(_TABLE, re.IGNORECASE)
+_GAP = r"(?:\s|/\*.*?\*/|--[^\n]*\n)"
+_DELTA = r"(?:\bdelta\b|`delta`)"
+_TABLE = rf"(?:{_DELTA}{_GAP}*\.{_GAP}*[`']|\busing{_GAP}*{_DELTA}|\btable_changes{_GAP}*\()"
+_OF_DELTA = re.compile(_TABLE, re.IGNORECASE | re.DOTALL)
+
+_METHODS = {
+    "VACUUM": "vacuum",
+    "OPTIMIZE": "optimize",
+    "RESTORE": "restoreToVersion",
+    "GENERATE": "generate",
+    "CONVERT": "convertToDelta",
+    "REORG": "reorg",
+    "HISTORY": "history",
+    "DETAIL": "detail",
+    "CLONE": "clone",
+    "FEATURE": "dropFeatureSupport",
+}
+"""The method that does what a statement of Delta's own does, by a word of the statement."""
+
+_OF_OTHERS = re.compile(r"\b(?:clone|feature)\b", re.IGNORECASE)
 
 SAVE = 'df.write.format("delta").save(path)'
 LOAD = 'spark.read.format("delta").load(path)'
@@ -24,6 +45,25 @@ def of_statement(sql: str) -> UnsupportedFeatureError | None:
     if _OF_DELTA.search(sql) is None:
         return None
     return refused("An SQL statement on a Delta table", f"DeltaTable.forPath(spark, path), {LOAD} or {SAVE}")
+
+
+def of_failed_statement(sql: str, error: AnalysisException) -> UnsupportedFeatureError | None:
+    """The error for a statement of Delta's own that the server refused; `None` for others.
+
+    A server with a Delta of its own, such as Databricks, may know the statement.
+    """
+    words = leading.leading_words(sql, 2)
+    first = words[0] if words else ""
+    if first in leading.OWN:
+        name = word = first
+    elif first in leading.DESCRIBE and words[-1] in leading.DESCRIBED:
+        name, word = " ".join(words), words[-1]
+    elif first in leading.SHARED and isinstance(error, ParseException) and (found := _OF_OTHERS.search(sql)):
+        word = found[0].upper()
+        name = f"{first} ... {word}"
+    else:
+        return None
+    return refused(f"The SQL statement {name}", f"DeltaTable.{_METHODS[word]}")
 
 
 def of_pipeline_sql(sql: str) -> UnsupportedFeatureError | None:

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from ...engine.connect import client
@@ -154,7 +155,13 @@ class _Methods:
                 if refusal is not None:
                     raise refusal
                 other_formats.check_statement(self_, sqlQuery, args, formatted=bool(kwargs))
-            return original(self_, sqlQuery, args, **kwargs)
+            try:
+                return original(self_, sqlQuery, args, **kwargs)
+            except AnalysisException as error:
+                refusal = refusals.of_failed_statement(sqlQuery, error) if self._is_enabled(self_) else None
+                if refusal is None:
+                    raise
+                raise refusal from error
 
         return sql
 

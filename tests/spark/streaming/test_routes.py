@@ -34,9 +34,7 @@ def test_rows_changes_and_merges_by_workers(spark: SparkSession, tmp_path: Path,
 
 def test_rows_changes_and_merges_by_manifests(spark: SparkSession, tmp_path: Path) -> None:
     scratch = str(tmp_path / "scratch")
-    with settings(
-        spark, {READ_ROUTE.key: "manifest", READ_SCRATCH.key: scratch, "spark.sql.shuffle.partitions": "1"}
-    ):
+    with settings(spark, {READ_ROUTE.key: "manifest", READ_SCRATCH.key: scratch, "spark.sql.shuffle.partitions": "1"}):
         copied_by_streams(spark, f"file://{tmp_path}/source", tmp_path / "checkpoints")
 
 
