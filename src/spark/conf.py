@@ -11,10 +11,10 @@ from ..engine.connect.client import check_session
 from ..engine.jvm import builders
 from ..engine.jvm.connection.sessions import is_classic
 from ..engine.storage import hadoop_log, hadoop_settings
+from ..log_once import log_once
 from ..settings.declarations import PER_OPERATION, PREFIXES
 from ..settings.spark_own import HADOOP
 from ..settings.unsupported import without_effect
-from .log_once import log_once
 
 _PREFIXES = (
     *PREFIXES,

@@ -12,9 +12,9 @@ from ..core.protocol import properties
 from ..dml.change.write import WriteRequest
 from ..dml.command.command import CommitOptions
 from ..errors import InvalidArgumentError, UnsupportedFeatureError
+from ..log_once import log_once
 from ..settings import declarations
 from ..settings.spark_own import PARQUET_OPTIONS, PARQUET_TIMESTAMPS, PARTITION_OVERWRITE_MODE
-from .log_once import log_once
 from .row_ids import no_change_feed
 
 _STREAM_ONLY = (

@@ -1,6 +1,7 @@
 """Writes on Spark Connect: modes, schemas, the rules of the table, and files that are left after failures."""
 
 import datetime as dt
+import logging
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -271,3 +272,13 @@ def test_decimals_and_dates_in_partitions(spark: Any, table: Table) -> None:
     table.write(spark.createDataFrame(rows, "id int, day date, d decimal(8,3)").where("id = 1"))
     same_as_core(table)
     assert table.read().where("day = date'2024-01-01'").count() == 2
+
+
+def test_what_connect_leaves_out_is_warned_of(table: Table, spark: Any, caplog: pytest.LogCaptureFixture) -> None:
+    properties = {"delta.autoOptimize.autoCompact": "true", "delta.autoOptimize.optimizeWrite": "true"}
+    with caplog.at_level(logging.WARNING, logger="tablelog.log_once"):
+        table.write(spark.range(2), **properties)
+        table.write(spark.range(2))
+    (compaction,) = (m for m in caplog.messages if "auto compaction, which has no effect on Spark Connect" in m)
+    assert table.path in compaction
+    assert len([m for m in caplog.messages if m.startswith("optimizeWrite has no effect on Spark Connect")]) == 1

@@ -122,7 +122,7 @@ def test_table_properties_get_their_proper_case_and_unknown_ones_are_refused():
 
 def test_an_option_that_means_nothing_is_logged_once(caplog):
     unknown = f"colour{uuid4().hex}"  # the process hasn't logged it before
-    with caplog.at_level(logging.WARNING, logger="tablelog.spark.log_once"):
+    with caplog.at_level(logging.WARNING, logger="tablelog.log_once"):
         for _ in range(2):
             request({unknown: "red", "mergeSchema": "true", "delta.appendOnly": "true"})
     assert [record.getMessage() for record in caplog.records] == [

@@ -9,6 +9,7 @@ from ...core.txn.transaction import Committed
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
+from ...log_once import log_once
 from ...settings import declarations
 from ..command.command import Command
 from .optimize import OptimizeLayout, optimize
@@ -17,26 +18,38 @@ from .optimize import OptimizeLayout, optimize
 def run(command: Command, committed: Committed) -> None:
     """Compact the partitions that `committed` wrote to, if the table or the session enables auto compaction.
 
-    Not on Spark Connect.
+    Not on Spark Connect, where a warning names the table that enables it. The session's setting would be a request.
     """
     touched = {
         bin_packing.partition_of(a.partition_values)
         for a in committed.actions
         if isinstance(a, AddFile) and a.data_change
     }
-    if touched and is_classic(command.spark) and _compacts(command):
-        _compact(command, touched)
+    if not touched:
+        return
+    if is_classic(command.spark):
+        if _compacts(command):
+            _compact(command, touched)
+    elif _of_table(command):
+        log_once(
+            f"auto compaction of {command.log.table}",
+            "%s enables auto compaction, which has no effect on Spark Connect: run DeltaTable.optimize() instead",
+            command.log.table,
+        )
 
 
 def _compacts(command: Command) -> bool:
-    """The session's setting overrides the table's; `delta.autoOptimize` is the older name of the table property."""
+    """The session's setting overrides the table's."""
     enabled = settings.of(command.spark, declarations.AUTO_COMPACT)
-    if enabled is None:
-        configuration = command.txn.metadata.configuration
-        if properties.get(configuration, "autoOptimize"):
-            return True
-        enabled = properties.get(configuration, "autoOptimize.autoCompact") or "false"
-    return enabled != "false"
+    return _of_table(command) if enabled is None else enabled != "false"
+
+
+def _of_table(command: Command) -> bool:
+    """Whether the table enables auto compaction; `delta.autoOptimize` is the older name of its property."""
+    configuration = command.txn.metadata.configuration
+    if properties.get(configuration, "autoOptimize"):
+        return True
+    return (properties.get(configuration, "autoOptimize.autoCompact") or "false") != "false"
 
 
 def _compact(command: Command, touched: set[bin_packing.Partition]) -> None:

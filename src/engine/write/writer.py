@@ -19,6 +19,7 @@ from ...core.protocol.actions import AddFile, Metadata, Protocol
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import BINARY, STRING, StructField
 from ...errors import ConstraintViolationError
+from ...log_once import log_once
 from ...settings.declarations import OPTIMIZE_WRITE, OPTIMIZE_WRITE_BIN_SIZE
 from ..connect.server_errors import text_of
 from ..jvm import interrupts, plans, speculation
@@ -132,16 +133,20 @@ def _random_prefix(metadata: Metadata) -> str:
 def _balanced(df: "DataFrame", spec: WriteSpec, metadata: Metadata) -> "DataFrame":
     """`df` shuffled into few large files if the write, else the session, else the table enables optimizeWrite."""
     spark, known = df.sparkSession, metadata.configuration
-    if not is_classic(spark):
-        return df
     wanted = spec.options.balanced
-    if wanted is None:
+    if wanted is None and is_classic(spark):
         wanted = settings.of(spark, OPTIMIZE_WRITE)
     if wanted is None:
         wanted = properties.get(known, "autoOptimize.optimizeWrite")
     if wanted is None:
         wanted = properties.get(known, "autoOptimize")
     if not wanted:
+        return df
+    if not is_classic(spark):
+        log_once(
+            f"optimizeWrite {metadata.id}",
+            "optimizeWrite has no effect on Spark Connect: repartition the rows before the write instead",
+        )
         return df
     return plans.rebalanced(df, spec.partition_columns, settings.of(spark, OPTIMIZE_WRITE_BIN_SIZE))
 
