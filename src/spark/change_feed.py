@@ -24,9 +24,9 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     if versions is None:
         return change_feed.frame(spark, log, newest, [])
     first, last = versions
-    at_start = log.snapshot(version=first)
+    at_start = newest if first == newest.version else log.snapshot(version=first)
     read = _read_by(log, newest, at_start, last, bounded=wanted.end is not None)
-    commits = changes.read_commits(log, first, last, in_columns=True)
+    commits = changes.read_commits(log, newest, first, last, in_columns=True)
     changes.check_recorded(commits, at_start.metadata, log.table)
     changes.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table)
     return change_feed.frame(spark, log, read, [changed_files.of_commit(commit, log.table) for commit in commits])

@@ -5,63 +5,16 @@ The data files are read and written by Python workers (the Arrow route); the log
 """
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from support.table_work import by_route, settings
-from tablelog.conformance.harness.proxy import Proxy
-from tablelog.spark import DeltaTable
-
+from .counted import SIZES, Counted, counted
 from .programs import run_program
-from .request_counts import RequestCounts
 from .stream_requests import BATCHES
 
-SIZES = pytest.mark.parametrize("f", [2, 4])
-
-
-class Counted:
-    """Tables behind a proxy that counts."""
-
-    warm: ClassVar[bool] = False
-
-    def __init__(self, spark: SparkSession, server: Any, proxy: Proxy, counts: RequestCounts) -> None:
-        self.spark, self.server, self.counts = spark, server, counts
-        self.conf = {**server.conf, "fs.s3a.endpoint": proxy.url}
-
-    def table(self, f: int) -> DeltaTable:
-        """A table of `f` files, one in each partition p (id = p), by one commit."""
-        self.url = self.server.url()
-        rows = self.spark.range(0, f, 1, f).selectExpr("id", "id p", "id * 1.5 x")
-        rows.write.format("delta").partitionBy("p").option("delta.checkpointInterval", "1000").save(self.url)
-        return DeltaTable.forPath(self.spark, self.url)
-
-    def append(self, f: int) -> None:
-        """One more row in each of `f` partitions, by one commit of `f` files that the driver writes."""
-        rows = [(100 + number, number, 1.5) for number in range(f)]
-        frame = self.spark.createDataFrame(rows, "id long, p long, x double")
-        frame.write.format("delta").mode("append").save(self.url)
-
-    def cost(self, work: Callable[[], object]) -> Counter[str]:
-        self.counts.taken()
-        work()
-        return self.counts.taken()
-
-
-@pytest.fixture
-def counted(spark: SparkSession, minio: Any) -> Iterator[Counted]:
-    counts = RequestCounts()
-    with Proxy(minio.endpoint, counts) as proxy:
-        made = Counted(spark, minio, proxy, counts)
-        with settings(spark, {**made.conf, **by_route("arrow")}):
-            if not Counted.warm:  # the probe of the bucket, and one listing more by the first command that reads rows
-                made.table(1).update("x >= 0", {"x": "x + 1"})
-                Counted.warm = True
-            yield made
+__all__ = ["counted"]
 
 
 @SIZES

@@ -112,7 +112,7 @@ class _Conversion:
         if done == newest - 1 and newest in known:
             return [Commit(newest, self._snapshot.timestamp_ms, known[newest])]
         try:
-            commits = read_commits(self._log, done + 1, newest)
+            commits = read_commits(self._log, self._snapshot, done + 1, newest)
         except VersionNotFoundError:
             return None
         # A schema that isn't the newest one would need the protocol of its version.

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.log_builder import LogBuilder, add, metadata, remove
+from tablelog.core.deltalog import DeltaLog
 from tablelog.core.log import large_commits
 from tablelog.core.protocol.actions import (
     Action,
@@ -133,14 +134,18 @@ def test_what_lies_outside_is_nothing_where_that_is_allowed() -> None:
     assert ranged(Bound(2), at(99_999), lenient=True) == (2, 3)
 
 
+def commits_of(log: DeltaLog, first: int, last: int, *, in_columns: bool = False) -> list[Commit]:
+    return read_commits(log, log.snapshot(), first, last, in_columns=in_columns)
+
+
 def test_the_commits_of_a_range_bear_times_that_rise() -> None:
     builder = table()
     builder.commit(add("late"), at=T + 2500)
-    found = read_commits(builder.log(), 2, 4)
+    found = commits_of(builder.log(), 2, 4)
     assert [(one.version, one.timestamp_ms - T) for one in found] == [(2, 2000), (3, 3000), (4, 3001)]
     assert [[a.path for a in one.actions if hasattr(a, "path")] for one in found] == [["2"], ["3"], ["late"]]
     with pytest.raises(VersionNotFoundError, match="commit of version 5"):
-        read_commits(builder.log(), 4, 5)
+        commits_of(builder.log(), 4, 5)
 
 
 # --- what can be read ---------------------------------------------------------------------------------------------
@@ -325,14 +330,14 @@ def test_only_a_part_of_a_large_commit_is_in_memory(monkeypatch: pytest.MonkeyPa
         return counted(files, schema)
 
     monkeypatch.setattr(changed_files, "table_of", noted)
-    small, large = read_commits(builder.log(), 3, 4, in_columns=True)
+    small, large = commits_of(builder.log(), 3, 4, in_columns=True)
     assert small.files is None
     assert large.files is not None
     assert (large.files.adds.num_rows, large.files.removes.num_rows) == (200, 1)
     assert not any(isinstance(action, FileAction) for action in large.actions)
     assert 0 < max(alive) < 20
     assert large.timestamp_ms == T + 9000
-    (whole,) = read_commits(builder.log(), 4, 4)
+    (whole,) = commits_of(builder.log(), 4, 4)
     assert whole.files is None
     assert outline(whole) == outline(large)
 
@@ -343,7 +348,7 @@ def test_a_large_commit_that_disappears_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
     monkeypatch.setattr(type(log.reader), "batches", lambda *_: iter(()))
     with pytest.raises(VersionNotFoundError, match=r"commit of version 2 .* was removed while"):
-        read_commits(log, 2, 3, in_columns=True)
+        commits_of(log, 2, 3, in_columns=True)
 
 
 def test_a_damaged_line_of_a_large_commit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,5 +361,5 @@ def test_a_damaged_line_of_a_large_commit_is_named(monkeypatch: pytest.MonkeyPat
     )
     monkeypatch.setattr(large_commits, "LARGE_COMMIT", 0)
     with pytest.raises(CorruptLogError, match="line 2") as caught:
-        read_commits(log, 2, 3, in_columns=True)
+        commits_of(log, 2, 3, in_columns=True)
     assert caught.value.version == 2
