@@ -1,7 +1,8 @@
 """Many processes on one table on MinIO: mixed commands by ours, and appends by ours and by delta-rs in turn.
 
 `python -m benchmarks.many_writers [--processes 64] [--seconds 600] [--appends 60] [--rounds 2]` starts MinIO and prints
-Markdown tables. After each part, everything that a writer was told is compared with the log, read from outside.
+Markdown tables. After each part, everything that a writer was told is compared with the log, read from outside. The
+exit code is 1 if they differ in any part, or if a process didn't come to its end.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,11 @@ class Part:
     faults: Counter[str]
     per_second: float
     fairness: Fairness
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all that the writers were told is true, and all of them came to their end."""
+        return not self.faults and not self.failed
 
 
 def part(server: Any, work: str, processes: int, seconds: float) -> Part:
@@ -105,34 +112,41 @@ def kinds(made: Part) -> str:
     return "\n".join([*lines, "", f"Commands given up after 20 conflicts: {given_up}."])
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> int:
+    """Run all parts; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--processes", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=600, help="of the mixed commands")
     parser.add_argument("--appends", type=float, default=60, help="seconds of each part that only appends")
     parser.add_argument("--rounds", type=int, default=2, help="of those parts")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     from servers import MinIO
 
     server = MinIO.start()
     try:
         print(HEAD, flush=True)
         rates: dict[str, list[float]] = {"appends": [], "appends by delta-rs": []}
+        sound = True
         for _ in range(arguments.rounds):
             for work, of_work in rates.items():
                 made = part(server, work, arguments.processes, arguments.appends)
                 of_work.append(made.per_second)
                 print(row(work, made), flush=True)
+                sound &= made.is_sound
         mixed = part(server, "mixed", arguments.processes, arguments.seconds) if arguments.seconds else None
         if mixed is not None:
             print(row("mixed", mixed), flush=True)
             print(f"\n{kinds(mixed)}")
+            sound &= mixed.is_sound
         if arguments.rounds:
             ours, theirs = (statistics.median(of_work) for of_work in rates.values())
             print(f"\nAppends of ours to those of delta-rs in the same time: {ours / theirs:.2f}")
     finally:
         server.stop()
+    if not sound:
+        print("At least one part isn't sound: see its last two columns.", file=sys.stderr)
+    return 0 if sound else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -281,7 +281,7 @@ def test_a_body_that_is_cut_off_is_not_taken(play: Play) -> None:
         (refused(404), FileNotFoundError),
         (refused(404, "ContainerNotFound"), StorageMissingError),
         (refused(403, "AuthorizationPermissionMismatch"), StorageAccessError),
-        (refused(503, "ServerBusy"), StorageUnavailableError),
+        (refused(500, "InternalError"), StorageUnavailableError),
         (refused(400, "InvalidHeaderValue"), StorageError),
     ],
 )
@@ -291,6 +291,17 @@ def test_why_a_file_cant_be_read(play: Play, reply: Played, error: type[Exceptio
         store.read(PATH)
     assert type(caught.value) is error
     assert len(service.asked) == (4 if error is StorageUnavailableError else 1)
+
+
+@pytest.mark.parametrize("reply", [refused(429), refused(503, "ServerBusy")])
+def test_a_busy_service_is_asked_more_often(play: Play, reply: Played) -> None:
+    store, service = play(*[reply] * 7, listing())
+    assert list(store.list_from(PATH)) == []
+    assert len(service.asked) == 8
+    store, service = play(reply)
+    with pytest.raises(StorageUnavailableError):
+        store.read(PATH)
+    assert len(service.asked) == 8
 
 
 def test_a_listing_is_of_the_directory_alone_and_paged(play: Play) -> None:

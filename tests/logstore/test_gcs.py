@@ -263,7 +263,7 @@ def test_reading_is_repeated_where_that_may_help(play: Play) -> None:
         (Played(404, {}, b"Not Found"), FileNotFoundError),
         (refused(404, "notFound", "The specified bucket does not exist."), StorageMissingError),
         (refused(403, "forbidden"), StorageAccessError),
-        (refused(429), StorageUnavailableError),
+        (refused(500), StorageUnavailableError),
         (refused(400, "invalid"), StorageError),
     ],
 )
@@ -273,6 +273,17 @@ def test_why_a_file_cant_be_read(play: Play, reply: Played, error: type[Exceptio
         store.read(PATH)
     assert type(caught.value) is error
     assert len(service.asked) == (4 if error is StorageUnavailableError else 1)
+
+
+@pytest.mark.parametrize("reply", [refused(429), refused(503), refused(403, "rateLimitExceeded")])
+def test_a_busy_service_is_asked_more_often(play: Play, reply: Played) -> None:
+    store, service = play(*[reply] * 7, Played(200, {}, b"data"))
+    assert store.read(PATH) == b"data"
+    assert len(service.asked) == 8
+    store, service = play(reply)
+    with pytest.raises(StorageUnavailableError):
+        store.read(PATH)
+    assert len(service.asked) == 8
 
 
 def test_a_listing_begins_at_the_name_and_is_paged(play: Play) -> None:

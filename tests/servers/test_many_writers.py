@@ -1,10 +1,13 @@
 """Many processes with mixed commands on one table on MinIO; and what counts them finds each kind of damage."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
-from benchmarks.many_writers import part, row
+from benchmarks import many_writers
+from benchmarks.many_writers import Part, part, row
 from benchmarks.many_writers_check import Commit, fairness, faults
 from benchmarks.many_writers_work import Attempt, Result
 
@@ -71,3 +74,19 @@ def test_fairness_counts_the_wait_at_the_end() -> None:
     assert (found.fewest, found.most, found.longest_wait) == (1, 2, 8.0)
     assert found.jain == pytest.approx(0.9)
     assert fairness([RESULTS[0], replace(RESULTS[1], waits=[1.0])]).jain == 1.0
+
+
+@pytest.mark.parametrize(
+    ("failed", "wrong", "code"), [(0, {}, 0), (0, {"lost": 1}, 1), (1, {}, 1)], ids=["sound", "lost", "failed"]
+)
+@pytest.mark.parametrize("work", ["appends by delta-rs", "mixed"])
+def test_the_exit_code_tells_of_faults(
+    monkeypatch: pytest.MonkeyPatch, work: str, failed: int, wrong: dict[str, int], code: int
+) -> None:
+    def made(_server: object, of: str, *_: object) -> Part:
+        this = of == work
+        return Part(of, RESULTS, failed * this, Counter(wrong if this else {}), 1.0, fairness(RESULTS))
+
+    monkeypatch.setattr(MinIO, "start", lambda: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(many_writers, "part", made)
+    assert many_writers.main(["--rounds", "1"]) == code

@@ -60,6 +60,7 @@ PAIRS = [
     ("minio", "azurite"),
     ("azurite", "minio"),
     ("minio", "gcs_server"),
+    ("azurite", "gcs_server"),
     ("minio", "local"),
     ("minio", "second_minio"),
 ]
@@ -90,6 +91,17 @@ def test_insert_and_merge_from_another_store(stores: Stores) -> None:
     merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
     assert stores.rows(stores.target) == [(id_, id_ * 10 + (id_ >= 2)) for id_ in range(6)]
     assert stores.rows(stores.source) == stores.rows(stores.target)
+
+
+def test_a_stream_from_a_local_table(stores: Stores, tmp_path: Path) -> None:
+    local = str(tmp_path / "streamed")
+    with settings(stores.spark, by_route("auto")):  # Spark itself reads the source
+        for start, end in ((0, 4), (4, 6)):
+            stores.write(local, start, end)
+            rows = stores.spark.readStream.format("delta").load(local)
+            writer = rows.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
+            assert writer.trigger(availableNow=True).start(stores.target).awaitTermination(60)
+            assert stores.rows(stores.target) == [(id_, id_ * 10) for id_ in range(end)]
 
 
 def test_a_shallow_clone_reads_the_files_of_the_other_store_and_writes_its_own(stores: Stores) -> None:

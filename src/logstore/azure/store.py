@@ -147,7 +147,11 @@ class AzureLogStore(LogStore):
     def _asked(self, operation: str, path: str, request: Callable[[], _Result]) -> _Result:
         """The result of a request that may be repeated, or a typed error."""
 
+        busy = False
+
         def attempt() -> _Result:
+            nonlocal busy
+            busy = False
             try:
                 return request()
             except (StorageError, ValueError, TypeError):
@@ -158,6 +162,7 @@ class AzureLogStore(LogStore):
                     status, code, _ = reply
                     if operation in _OF_ONE_FILE and status == 404 and code in _ABSENT:
                         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path)) from None
+                    busy = status in (429, 503)
                     raise refusal(operation, path, *reply) from error
                 raise (
                     _without_reply(operation, path, error)
@@ -167,7 +172,9 @@ class AzureLogStore(LogStore):
                 ) from error
 
         with error_context(path=shown(path)):
-            return persist(attempt, lambda error: isinstance(error, StorageUnavailableError), self._retries)
+            return persist(
+                attempt, lambda error: isinstance(error, StorageUnavailableError), lambda _: busy, self._retries
+            )
 
 
 def _split(path: str) -> tuple[str, str, str]:

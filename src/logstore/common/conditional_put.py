@@ -76,13 +76,23 @@ def settle(path: str, attempt: Callable[[], Answer], retries: RetryPolicy) -> No
                     )
 
 
-def persist(request: Callable[[], _Result], passing: Callable[[Exception], bool], retries: RetryPolicy) -> _Result:
-    """The result of a request that may be repeated: after `passing` errors it is tried again, by `retries`."""
-    pauses = retries.pauses()
-    for _ in range(retries.attempts - 1):
+def persist(
+    request: Callable[[], _Result],
+    passing: Callable[[Exception], bool],
+    busy: Callable[[Exception], bool],
+    retries: RetryPolicy,
+) -> _Result:
+    """The result of a request that may be repeated: after `passing` errors it is tried again, by `retries`.
+
+    Of them, `busy` ones are replies of a service that has too much to do: they come at once, so more of them are
+    tried again than of errors whose cause may be a time-out.
+    """
+    pauses, others = retries.pauses(), 0
+    for _ in range(max(retries.attempts, retries.attempts_if_busy) - 1):
         try:
             return request()
         except Exception as error:
-            if not passing(error) or not pauses.another():
+            others += not busy(error)
+            if not passing(error) or others >= retries.attempts or not pauses.another():
                 raise
     return request()

@@ -15,6 +15,8 @@ class RetryPolicy:
 
     attempts: int = 4
     """How often a read, a listing, a delete or an overwrite is sent in all."""
+    attempts_if_busy: int = 8
+    """The same where a busy service rejects it. Of 10 % rejected requests, four attempts in a row are too many."""
     patience_seconds: float = 30.0
     """The limit of the sum of all pauses of one request."""
     first_pause: float = 0.05

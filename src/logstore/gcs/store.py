@@ -143,7 +143,11 @@ class GCSLogStore(LogStore):
     ) -> "Reply":
         """The reply to a request that may be repeated, or a typed error. `receive` reads a response."""
 
+        busy = False
+
         def attempt() -> Reply:
+            nonlocal busy
+            busy = False
             try:
                 reply = self._sent(path, method, at, parameters, data, receive or Reply.of)
             except TablelogError:
@@ -154,10 +158,13 @@ class GCSLogStore(LogStore):
                 return reply
             if operation in _OF_ONE_FILE and reply.status == 404 and not _no_bucket(reply):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path))
+            busy = reply.status in (429, 503) or reply.code in _LIMITED
             raise refusal(operation, path, reply)
 
         with error_context(path=shown(path)):
-            return persist(attempt, lambda error: isinstance(error, StorageUnavailableError), self._retries)
+            return persist(
+                attempt, lambda error: isinstance(error, StorageUnavailableError), lambda _: busy, self._retries
+            )
 
     def _created(self, path: str, at: str, parameters: Mapping[str, str], data: "_Body") -> Answer:
         """Send a conditional write once and return the answer."""

@@ -184,7 +184,7 @@ class Entries:
 
     def _change(self, entry: DynamoDBEntry, request: Callable[[Any], Any]) -> None:
         try:
-            persist(lambda: request(self._client()), _passing, self._retries)
+            persist(lambda: request(self._client()), _passing, _busy, self._retries)
         except Exception as error:
             reply = reply_of(error)
             if reply is None or verdict_of(*reply) is not Verdict.EXISTS:
@@ -192,7 +192,7 @@ class Entries:
 
     def _read(self, table_path: str, request: Callable[[Any], _Result]) -> _Result | None:
         try:
-            return persist(lambda: request(self._client()), _passing, self._retries)
+            return persist(lambda: request(self._client()), _passing, _busy, self._retries)
         except Exception as error:
             if _no_table(error):
                 return None
@@ -258,6 +258,11 @@ def _passing(error: Exception) -> bool:
     if reply is None:
         return is_transport(error)
     return verdict_of(*reply) in {Verdict.AMBIGUOUS, Verdict.NOT_APPLIED}
+
+
+def _busy(error: Exception) -> bool:
+    reply = reply_of(error)
+    return reply is not None and verdict_of(*reply) is Verdict.NOT_APPLIED
 
 
 def _answer(error: Exception, path: str) -> Answer:

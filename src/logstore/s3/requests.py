@@ -118,6 +118,12 @@ def passing(error: Exception) -> bool:
     return verdict_of(*reply) in {Verdict.AMBIGUOUS, Verdict.NOT_APPLIED}
 
 
+def busy(error: Exception) -> bool:
+    """Whether the service replied that it has too much to do; its answer to a HEAD has no code."""
+    reply = reply_of(error)
+    return reply is not None and (reply[0] == 503 or verdict_of(*reply) is Verdict.NOT_APPLIED)
+
+
 def described(error: Exception) -> str:
     """A description of `error` without any text of the service or the SDK."""
     reply = reply_of(error)
@@ -321,7 +327,7 @@ class S3Requests:
     def repeated(self, doing: str, place: S3Location, request: Callable[[], _Result]) -> _Result:
         """The result of a request that may be repeated; raises FileNotFoundError or one of our own errors."""
         try:
-            return persist(request, passing, self._retries)
+            return persist(request, passing, busy, self._retries)
         except Exception as error:
             reply = reply_of(error)
             if reply is not None and reply[0] == 404 and reply[1] in _ABSENT and doing != "listing":

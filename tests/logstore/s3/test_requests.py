@@ -10,6 +10,7 @@ from logstore.s3_paths import KEY, LOG, commit
 from tablelog.errors import InvalidArgumentError, StorageAccessError, StorageMissingError, StorageUnavailableError
 from tablelog.logstore.s3 import requests as s3_requests
 from tablelog.logstore.s3.conditional_put_store import LARGEST, S3LogStore
+from tablelog.logstore.s3.places import place_of
 
 
 @pytest.mark.parametrize("reply", [Reply(500, "InternalError"), Reply(503, "SlowDown"), Reply(0), Reply(429)])
@@ -25,6 +26,30 @@ def test_reads_listings_overwrites_and_deletes_are_tried_again(fake: FakeS3, sto
         fake.replies = [reply] * 2
         operation()
         assert len(fake.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("replies", "times"),
+    [
+        ([Reply(503, "SlowDown")] * 10, 8),
+        ([Reply(503)] * 10, 8),
+        ([Reply(429)] * 10, 8),
+        ([Reply(500, "InternalError")] * 10, 4),
+        ([Reply(0)] * 10, 4),
+        ([Reply(503, "SlowDown")] * 3 + [Reply(0)] * 10, 7),
+        ([Reply(500), Reply(503, "SlowDown")] * 10, 7),
+    ],
+)
+def test_a_busy_service_is_asked_more_often_than_one_that_fails(
+    fake: FakeS3, store: S3LogStore, replies: list[Reply], times: int
+) -> None:
+    fake.scripted = lambda _asked: True
+    for operation in (lambda: store.list_from(f"{LOG}/"), lambda: store._requests.exists(place_of(commit(0)))):
+        fake.asked.clear()
+        fake.replies = list(replies)
+        with pytest.raises(StorageUnavailableError):
+            operation()
+        assert len(fake.asked) == times
 
 
 def test_a_read_that_fails_for_good_has_its_error(fake: FakeS3, store: S3LogStore) -> None:

@@ -5,13 +5,11 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from random import Random
 
 import pytest
 
 from logstore.fake_s3 import Asked, FakeS3, Reply
-from support.clocks import NO_PAUSES
 from tablelog.core import AddFile, DeltaLog, Metadata, Operation
 from tablelog.errors import CommitStateUnknownError
 from tablelog.logstore.data_files import DataFiles
@@ -19,8 +17,6 @@ from tablelog.logstore.data_files import DataFiles
 TABLE = "s3a://bucket/t"
 SCHEMA = '{"type":"struct","fields":[{"name":"v","type":"long","nullable":true,"metadata":{}}]}'
 WRITERS, EACH = 4, 5
-_MANY = replace(NO_PAUSES, attempts=12)
-"""Of the usual four attempts, all are rejected once in ten thousand requests."""
 
 
 def throttled(fake: FakeS3, seed: int, *, applied: bool = False) -> Callable[[Asked], Reply | None]:
@@ -40,7 +36,7 @@ def throttled(fake: FakeS3, seed: int, *, applied: bool = False) -> Callable[[As
 
 
 def log_of(fake: FakeS3) -> DeltaLog:
-    return DeltaLog(TABLE, fake.store(retries=_MANY))
+    return DeltaLog(TABLE, fake.store())
 
 
 def create(fake: FakeS3) -> None:
