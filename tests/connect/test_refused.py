@@ -107,6 +107,16 @@ def test_routes(spark: Any, table: Table, conf: Any) -> None:
         table.read()
 
 
+def test_a_client_without_a_replaced_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql.connect.session import SparkSession
+
+    monkeypatch.setattr(client, "PATCHES", {**client.PATCHES, "SparkSession.other": "pyspark.sql.connect.session"})
+    before = vars(SparkSession)["sql"]
+    with pytest.raises(UnsupportedEnvironmentError, match=r"no SparkSession\.other in pyspark\.sql\.connect\.session"):
+        client.Applied({"SparkSession.sql": lambda original: original, "SparkSession.other": lambda original: original})
+    assert vars(SparkSession)["sql"] is before
+
+
 def test_enable_and_disable(spark: Any, table: Table) -> None:
     from pyspark.sql.connect.readwriter import DataFrameReader
 

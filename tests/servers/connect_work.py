@@ -21,6 +21,12 @@ def work(spark: Any, path: str) -> None:
     rows.write.format("delta").partitionBy("p").options(**options).save(path)
     table = DeltaTable.forPath(spark, path)
     table.delete("id = 3")
+    table.update("id = 0", {"p": "'p=2'"})
+    assert ids(spark, path, versionAsOf=0) == [0, 1, 2, 3, 4, 5]
+    assert ids(spark, path, versionAsOf=2) == [0, 1, 2, 4, 5]
+    changes = spark.read.format("delta").options(readChangeFeed="true", startingVersion=1).load(path)
+    told = {row[0]: row[1] for row in changes.groupBy("_change_type").count().collect()}
+    assert told == {"delete": 1, "update_preimage": 1, "update_postimage": 1}
     source = spark.range(4, 8).selectExpr("id", "'new' p")
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
     merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
@@ -42,8 +48,8 @@ def work(spark: Any, path: str) -> None:
     assert ids(spark, path) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
 
 
-def ids(spark: Any, path: str) -> list[int]:
-    return sorted(row.id for row in spark.read.format("delta").load(path).select("id").collect())
+def ids(spark: Any, path: str, **options: Any) -> list[int]:
+    return sorted(row.id for row in spark.read.format("delta").options(**options).load(path).select("id").collect())
 
 
 def main(jars: str, scratch: str) -> None:

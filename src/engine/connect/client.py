@@ -53,14 +53,24 @@ Make: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Applied:
-    """Replaced methods, for `restore`."""
+    """Replaced methods, for `restore`.
+
+    Raises UnsupportedEnvironmentError, before it replaces any, if this version of PySpark lacks one.
+    """
 
     def __init__(self, makes: Mapping[str, Make]) -> None:
         self._replaced: list[tuple[Any, str, Any, Any]] = []
         owners = {}
         for name in makes:
             owner, _, attribute = name.partition(".")
-            owners[name] = getattr(import_module(PATCHES[name]), owner), attribute
+            try:
+                owners[name] = getattr(import_module(PATCHES[name]), owner), attribute
+                _ = vars(owners[name][0])[attribute]
+            except (ImportError, AttributeError, KeyError) as error:
+                raise UnsupportedEnvironmentError(
+                    f"this version of PySpark has no {name} in {PATCHES[name]}, which tablelog replaces on Spark "
+                    "Connect. Use one that tablelog supports"
+                ) from error
         for name, make in makes.items():
             owner, attribute = owners[name]
             original = vars(owner)[attribute]
