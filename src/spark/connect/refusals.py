@@ -27,7 +27,8 @@ _METHODS = {
 }
 """The method that does what a statement of Delta's own does, by a word of the statement."""
 
-_OF_OTHERS = re.compile(r"\b(?:clone|feature)\b", re.IGNORECASE)
+_OWN_CLAUSE = re.compile(r"\b(?:clone|feature)\b", re.IGNORECASE)
+"""What makes a statement that begins like one of Spark's one of Delta's own."""
 
 SAVE = 'df.write.format("delta").save(path)'
 LOAD = 'spark.read.format("delta").load(path)'
@@ -58,7 +59,7 @@ def of_failed_statement(sql: str, error: AnalysisException) -> UnsupportedFeatur
         name = word = first
     elif first in leading.DESCRIBE and words[-1] in leading.DESCRIBED:
         name, word = " ".join(words), words[-1]
-    elif first in leading.SHARED and isinstance(error, ParseException) and (found := _OF_OTHERS.search(sql)):
+    elif first in leading.SHARED and isinstance(error, ParseException) and (found := _OWN_CLAUSE.search(sql)):
         word = found[0].upper()
         name = f"{first} ... {word}"
     else:
