@@ -26,7 +26,7 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     first, last = versions
     at_start = log.snapshot(version=first)
     read = _read_by(log, newest, at_start, last, bounded=wanted.end is not None)
-    commits = changes.read_commits(log, first, last, in_columns=True)
+    commits = changes.read_commits(log, first, last, newest=newest, in_columns=True)
     changes.check_recorded(commits, at_start.metadata, log.table)
     changes.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table)
     return change_feed.frame(spark, log, read, [changed_files.of_commit(commit, log.table) for commit in commits])
@@ -44,6 +44,6 @@ def _read_by(log: DeltaLog, newest: Snapshot, at_start: Snapshot, last: int, *, 
     """The version with whose schema the changes are read."""
     if CHANGE_FEED_SCHEMA_MODE.of(log.conf) != "endVersion" or last == newest.version:
         return newest
-    at_end = log.snapshot(version=last)
+    at_end = at_start if last == at_start.version else log.snapshot(version=last)
     maps = newest.mapping.active or at_start.mapping.active or (bounded and at_end.mapping.active)
     return at_end if maps else newest
