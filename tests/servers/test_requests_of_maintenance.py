@@ -1,14 +1,15 @@
 """The requests of commands for a table's layout, properties and history are those of docs/stores.md; see counted.py."""
 
-from collections.abc import Mapping
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.clocks import ManualClock
 from support.table_work import settings
+from tablelog.core import DeltaLog
 from tablelog.logstore.data_files import DataFiles
-from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 from tablelog.spark import DeltaTable
 
 from .counted import CHANGES, COMMIT, SECOND, SIZES, VECTORS, Counted
@@ -19,12 +20,13 @@ BY_SQL = {"log LIST": 2, "log PUT": 2}
 
 
 @SIZES
-def test_reorg_reads_the_vectors_and_each_file_once(counted: Counted, f: int) -> None:
+def test_reorg_reads_each_file_once(counted: Counted, f: int) -> None:
+    """It reads the file of the vectors for each group of files that become one: here for each partition."""
     table = counted.of_two_halves(f, **VECTORS)
     assert counted.cost(table.reorg) == {"log LIST": 1}
     table.delete(SECOND)
     counted.forget_vectors()
-    assert counted.cost(table.reorg) == {**COMMIT, "data GET": f + 1, "data PUT": f, "data LIST": 1}
+    assert counted.cost(table.reorg) == {**COMMIT, "data GET": f + f, "data PUT": f, "data LIST": 1}
 
 
 @SIZES
@@ -160,18 +162,23 @@ def test_vacuum_reads_the_commits_of_the_retention(counted: Counted, f: int) -> 
 
 
 @SIZES
-@pytest.mark.parametrize(
-    ("properties", "parts"),
-    [({}, False), ({}, True), ({"delta.checkpointPolicy": "v2"}, True)],
-    ids=["classic", "in parts", "v2"],
-)
-def test_a_read_by_a_checkpoint(counted: Counted, f: int, properties: Mapping[str, str], parts: bool) -> None:
-    """It may be in parts, or have sidecars, each of at most one file here; each of them is a read and a write."""
-    counted.table(f, **properties)
-    with settings(counted.spark, {CHECKPOINT_PART_SIZE.key: "1"} if parts else {}):
-        log = DeltaTable.forPath(counted.spark, counted.url)._log
-        pieces = f if parts else 1
-        files = pieces + 1 if properties else pieces
-        assert counted.cost(log.checkpoint) == {"log LIST": 1, "log GET": 1, "log PUT": files + 1}
-    opened = lambda: DeltaTable.forPath(counted.spark, counted.url).toDF().collect()  # noqa: E731
-    assert counted.cost(opened) == {"log LIST": 2, "log GET": 2 + files, "data GET": f}
+@pytest.mark.parametrize("is_v2", [False, True], ids=["classic", "v2"])
+def test_the_cleanup_of_the_log_deletes_each_file_by_a_request(counted: Counted, f: int, is_v2: bool) -> None:
+    """Two checkpoints, of the versions f - 1 and f; a V2 checkpoint has a sidecar here.
+
+    The newer one is read with its checksum before anything is deleted. V2: it is read again for a copy with a classic
+    name, and to see which sidecars are in use.
+    """
+    counted.of_commits(f, **({"delta.checkpointPolicy": "v2"} if is_v2 else {}))
+    counted.log.checkpoint()
+    counted.append(1)
+    counted.log.checkpoint()
+    clock = ManualClock()
+    clock.time = time.time() + 3 * 24 * 3600
+    log = DeltaLog.for_path(counted.url, conf=counted.conf, clock=clock)
+    newest = log.snapshot()
+    assert counted.cost(lambda: log.clean_up(newest)) == {"log LIST": 1}
+    expected = {"log LIST": 3, "log GET": 2, "log DELETE": 2 * f + 1}
+    if is_v2:
+        expected = {"log LIST": 4, "log GET": 2 + 1 + 2, "log PUT": 1, "log DELETE": 2 * f + 2}
+    assert counted.cost(lambda: log.clean_up(newest, retention_ms=0)) == expected
