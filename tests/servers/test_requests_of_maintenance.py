@@ -147,6 +147,8 @@ def test_a_statement_of_sql_looks_for_the_table_first(counted: Counted, f: int) 
         "log PUT": 2,
         "data PUT": 1,
     }
+    clone = f"CREATE TABLE delta.`{counted.server.url()}` SHALLOW CLONE {{t}}"
+    assert counted.cost(lambda: counted.sql(clone)) == {**CREATED, "log LIST": 5}
     assert counted.cost(lambda: counted.sql("SELECT * FROM {t}").collect()) == {"log LIST": 1, "data GET": f + 1}
 
 
