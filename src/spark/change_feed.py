@@ -44,6 +44,6 @@ def _read_by(log: DeltaLog, newest: Snapshot, at_start: Snapshot, last: int, *, 
     """The version with whose schema the changes are read."""
     if CHANGE_FEED_SCHEMA_MODE.of(log.conf) != "endVersion" or last == newest.version:
         return newest
-    at_end = log.snapshot(version=last)
+    at_end = at_start if last == at_start.version else log.snapshot(version=last)
     maps = newest.mapping.active or at_start.mapping.active or (bounded and at_end.mapping.active)
     return at_end if maps else newest

@@ -1,5 +1,6 @@
 """The servers as fixtures."""
 
+from .counted import counted
 from .fixtures import (
     azurite,
     ceph,
@@ -19,6 +20,7 @@ from .programs import jars
 __all__ = [
     "azurite",
     "ceph",
+    "counted",
     "dynalite",
     "gcs_server",
     "gofakes3",

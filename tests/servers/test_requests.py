@@ -1,7 +1,6 @@
 """The requests of each command on S3, of the log and of the data files, are those of the formulas in docs/stores.md.
 
-Each command runs on tables of two sizes, so that what each file, commit or page costs is tested too, not only one sum.
-The data files are read and written by Python workers (the Arrow route); the log is the same on every route.
+The other commands are in test_requests_of_changes.py and test_requests_of_maintenance.py; see counted.py.
 """
 
 import json
@@ -10,29 +9,27 @@ from typing import Any
 
 import pytest
 
-from .counted import SIZES, Counted, counted
+from .counted import COMMIT, SIZES, Counted
 from .programs import run_program
 from .stream_requests import BATCHES
-
-__all__ = ["counted"]
 
 
 @SIZES
 def test_an_append_writes_its_files_and_two_of_the_log(counted: Counted, f: int) -> None:
     counted.table(f)
-    assert counted.cost(lambda: counted.append(f)) == {"log LIST": 1, "log PUT": 2, "data PUT": f}
+    assert counted.cost(lambda: counted.append(f)) == {**COMMIT, "data PUT": f}
 
 
 @SIZES
 def test_a_delete_of_partitions_touches_only_the_log(counted: Counted, f: int) -> None:
     table = counted.table(f)
-    assert counted.cost(lambda: table.delete("p >= 1")) == {"log LIST": 1, "log PUT": 2}
+    assert counted.cost(lambda: table.delete("p >= 1")) == COMMIT
 
 
 @SIZES
 def test_an_update_reads_each_file_twice_and_writes_it_once(counted: Counted, f: int) -> None:
     table = counted.table(f)
-    expected = {"log LIST": 1, "log PUT": 2, "data GET": 2 * f, "data PUT": f, "data LIST": 1}
+    expected = {**COMMIT, "data GET": 2 * f, "data PUT": f, "data LIST": 1}
     assert counted.cost(lambda: table.update("x >= 0", {"x": "x + 1"})) == expected
     expected = {"log LIST": 2, "log GET": 2, "log PUT": 2, "data HEAD": f}
     assert counted.cost(lambda: table.restoreToVersion(0)) == expected
@@ -43,7 +40,7 @@ def test_a_merge_costs_what_an_update_does(counted: Counted, f: int) -> None:
     table = counted.table(f)
     source = counted.spark.createDataFrame([(number,) for number in range(f)], "id long")
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"x": "t.x + 1"})
-    expected = {"log LIST": 1, "log PUT": 2, "data GET": 2 * f, "data PUT": f, "data LIST": 1}
+    expected = {**COMMIT, "data GET": 2 * f, "data PUT": f, "data LIST": 1}
     assert counted.cost(merge.execute) == expected
 
 
@@ -52,7 +49,7 @@ def test_optimize_reads_each_file_once(counted: Counted, f: int) -> None:
     table = counted.table(1)
     for _ in range(f - 1):
         counted.append(1)
-    expected = {"log LIST": 1, "log PUT": 2, "data GET": f, "data PUT": 1, "data LIST": 1}
+    expected = {**COMMIT, "data GET": f, "data PUT": 1, "data LIST": 1}
     assert counted.cost(lambda: table.optimize().executeCompaction()) == expected
 
 
