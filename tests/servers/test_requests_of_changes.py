@@ -142,9 +142,10 @@ def test_a_file_of_more_than_64_kib_is_two_reads(counted: Counted, f: int) -> No
 def test_a_merge_of_many_rows(
     counted: Counted, f: int, properties: Mapping[str, str], reads: int, of_changes: int
 ) -> None:
-    """Too many rows for the driver: it finds that out by one read of the files, and Spark's tasks then read them.
+    """Too many rows for the driver: it finds that out by one read of files, and Spark's tasks then read all of them.
 
-    Each row changes, so that no file needs a vector; the feed has two images of it.
+    The first read ends with the first row too many, so it may leave out files. Each row changes, so that no file needs
+    a vector; the feed has two images of it.
     """
     counted.url = counted.server.url()
     rows = counted.spark.range(0, 30_000 * f, 1, f).selectExpr("cast(id / 30000 as long) id", "1.5D x")
@@ -154,5 +155,6 @@ def test_a_merge_of_many_rows(
     merge = DeltaTable.forPath(counted.spark, counted.url).alias("t").merge(source.alias("s"), "t.id = s.id")
     merge = merge.whenMatchedUpdate(set={"x": "t.x + 1"})
     writes = (1 + 2 * of_changes) * f
-    expected = {**COMMIT, "data GET": reads * f, "data PUT": writes, "data LIST": 1 + of_changes}
-    assert counted.cost(merge.execute) == expected
+    found = counted.cost(merge.execute)
+    assert (reads - 1) * f < found.pop("data GET") <= reads * f
+    assert found == {**COMMIT, "data PUT": writes, "data LIST": 1 + of_changes}
