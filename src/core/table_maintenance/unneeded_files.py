@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _HOUR_MS = 3_600_000
+_MOST_HOURS = 10_000_000
+"""Some thousand years: the time before which files are removed is still a date."""
 _SWEPT = ("_delta_index", "_change_data", "_temporary", "__magic", "__base")
 """Names that start so aren't ignored. The last three are directories of Hadoop's committers; killed jobs leave them."""
 _CHUNK = 256
@@ -83,12 +85,16 @@ class Removable:
 
 
 def retention_ms(hours: float | None, default_ms: int, *, checked: bool, table: str) -> int:
-    """How long files are kept, in milliseconds; InvalidArgumentError for a negative or unsafe retention.
+    """How long files are kept, in milliseconds; InvalidArgumentError for a negative or unsafe retention, or no number.
 
     `default_ms` is the table's `delta.deletedFileRetentionDuration`.
     """
     if hours is None:
         return default_ms
+    if not abs(hours) <= _MOST_HOURS:  # NaN is not less than anything
+        raise InvalidArgumentError(
+            f"{table}: the retention of VACUUM is a number of hours up to {_MOST_HOURS:,}, but it is {hours}"
+        )
     retention = round(hours * _HOUR_MS)
     if retention < 0:
         raise InvalidArgumentError(

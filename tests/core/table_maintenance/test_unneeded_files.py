@@ -105,6 +105,12 @@ def test_retention(hours):
     assert found == (168 if hours is None else hours) * HOUR
 
 
+@pytest.mark.parametrize("hours", [float("nan"), float("inf"), float("-inf"), 1e15, 1e300])
+def test_a_retention_is_a_number_of_hours(hours: float) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"t: the retention of VACUUM is a number of hours up to 10,000,000"):
+        unneeded_files.retention_ms(hours, 5, checked=False, table="t")
+
+
 def test_retention_that_is_refused():
     with pytest.raises(InvalidArgumentError, match="168 hours"):
         unneeded_files.retention_ms(167, 168 * HOUR, checked=True, table="t")
