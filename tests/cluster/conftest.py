@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from servers import CannotInstallError
 from servers.fixtures import hdfs, minio, moto_server, pytest_terminal_summary
 from servers.spark_jars import spark_jars
 from support.sessions import session_builder
+from support.table_work import by_route, settings
 from tablelog.spark import enable
 
 from .standalone import WORKERS, Cluster
@@ -92,3 +94,14 @@ def sessions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def spark(sessions: Sessions, request: pytest.FixtureRequest) -> SparkSession:
     """A session whose tasks run in the executors of the cluster; a failed task is tried again."""
     return sessions.of(getattr(request.module, "SETTINGS", {}))
+
+
+@pytest.fixture
+def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A server by its name; the data files on it take one route. The parameter is both."""
+    name, route = request.param
+    server = request.getfixturevalue(name)
+    if (name, route) == ("minio", "native") and not class_path():
+        pytest.skip("the jars of s3a can't be installed")
+    with settings(spark, {**server.conf, **by_route(route)}):
+        yield server

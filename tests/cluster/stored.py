@@ -5,7 +5,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from support.commands import LOG, Rows, source_of
+from support.commands import LOG, source_of
 from support.spark_tables import Table
 from tablelog.core.deltalog import DeltaLog
 from tablelog.logstore.data_files import DataFiles
@@ -50,8 +50,3 @@ def stored_copy(base: Table, place: Any) -> StoredTable:
     table.copy(base)
     table.beside("source").copy(source_of(base))
     return table
-
-
-def rows_of(table: StoredTable) -> Rows:
-    """The rows of the newest version, as Spark reads them."""
-    return tuple(sorted((row.id, row.p) for row in table.read().select("id", "p").collect()))

@@ -1,6 +1,5 @@
 """An executor is killed in each action of each command, on a shared path, on MinIO and on HDFS."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,10 +11,8 @@ from tablelog.core import DeltaLog
 from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from tablelog.spark import conf
 
-from .conftest import class_path
 from .lost import SETTINGS, lose_in_each_action, losing, wait_for_executors
 from .standalone import Cluster
-from .stored import rows_of as stored_rows
 from .stored import stored_copy
 
 __all__ = ["SETTINGS"]
@@ -42,21 +39,11 @@ def test_each_action_of(spark: SparkSession, cluster: Cluster, base: Table, name
             nothing_is_left_behind(table)
 
 
-@pytest.fixture(params=[("minio", "native"), ("hdfs", "arrow")], ids=" by ".join)
-def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A server; its data files take one route."""
-    name, route = request.param
-    server = request.getfixturevalue(name)
-    if (name, route) == ("minio", "native") and not class_path():
-        pytest.skip("the jars of s3a can't be installed")
-    with settings(spark, {**server.conf, **by_route(route)}):
-        yield server
-
-
+@pytest.mark.parametrize("place", [("minio", "native"), ("hdfs", "arrow")], ids=" by ".join, indirect=True)
 @pytest.mark.parametrize("name", ["update", "merge", "optimize"])
 def test_each_action_on_a_store(spark: SparkSession, cluster: Cluster, base: Table, place: Any, name: str) -> None:
     for table in lose_in_each_action(spark, cluster, lambda _: stored_copy(base, place), KINDS[name].run):
-        assert stored_rows(table) == KINDS[name].leaves(ROWS)  # type: ignore[arg-type]
+        assert table.rows("id", "p") == list(KINDS[name].leaves(ROWS))
         nothing_is_left_behind(table)
 
 

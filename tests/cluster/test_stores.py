@@ -1,6 +1,5 @@
 """The work of a table on the cluster where its files are on HDFS or S3, by Spark's own clients and by the workers'."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +9,16 @@ from pyspark.sql import SparkSession
 from support.commands import KINDS, ROWS, made, nothing_is_left_behind
 from support.copied_streams import copied_by_streams
 from support.spark_tables import Table
-from support.table_work import STEPS, Work, by_route, settings
+from support.table_work import STEPS, Work, settings
 from tablelog.core.log import checkpoint
 from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, SNAPSHOT_PARTITIONS
 from tablelog.spark import conf
 
-from .conftest import class_path
-from .stored import rows_of, stored_copy
+from .stored import stored_copy
 
 ROUTES = [("minio", "native"), ("minio", "arrow"), ("hdfs", "native"), ("hdfs", "arrow")]
 
-
-@pytest.fixture(params=ROUTES, ids=" by ".join)
-def place(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A server; its data files take one route."""
-    name, route = request.param
-    server = request.getfixturevalue(name)
-    if (name, route) == ("minio", "native") and not class_path():
-        pytest.skip("the jars of s3a can't be installed")
-    with settings(spark, {**server.conf, **by_route(route)}):
-        yield server
+pytestmark = pytest.mark.parametrize("place", ROUTES, ids=" by ".join, indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +30,7 @@ def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table
 def test_each_command(base: Table, place: Any, name: str) -> None:
     table = stored_copy(base, place)
     KINDS[name].run(table)
-    assert rows_of(table) == KINDS[name].leaves(ROWS)
+    assert table.rows("id", "p") == list(KINDS[name].leaves(ROWS))
     nothing_is_left_behind(table)
 
 
