@@ -147,11 +147,7 @@ class AzureLogStore(LogStore):
     def _asked(self, operation: str, path: str, request: Callable[[], _Result]) -> _Result:
         """The result of a request that may be repeated, or a typed error."""
 
-        busy = False
-
         def attempt() -> _Result:
-            nonlocal busy
-            busy = False
             try:
                 return request()
             except (StorageError, ValueError, TypeError):
@@ -162,7 +158,6 @@ class AzureLogStore(LogStore):
                     status, code, _ = reply
                     if operation in _OF_ONE_FILE and status == 404 and code in _ABSENT:
                         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(path)) from None
-                    busy = status in (429, 503)
                     raise refusal(operation, path, *reply) from error
                 raise (
                     _without_reply(operation, path, error)
@@ -172,9 +167,7 @@ class AzureLogStore(LogStore):
                 ) from error
 
         with error_context(path=shown(path)):
-            return persist(
-                attempt, lambda error: isinstance(error, StorageUnavailableError), lambda _: busy, self._retries
-            )
+            return persist(attempt, lambda error: isinstance(error, StorageUnavailableError), _is_busy, self._retries)
 
 
 def _split(path: str) -> tuple[str, str, str]:
@@ -268,6 +261,12 @@ def _created(path: str, send: Callable[[], Any]) -> Answer:
             return Answer.failed(refused)
         return Answer(Verdict.AMBIGUOUS, f"no reply came: {type(error).__name__}")
     return Answer(Verdict.APPLIED)
+
+
+def _is_busy(error: Exception) -> bool:
+    """Whether one of our errors is for the reply of a service that has too much to do."""
+    reply = _reply_in(error.__cause__) if isinstance(error.__cause__, Exception) else None
+    return reply is not None and reply[0] in (429, 503)
 
 
 def _reply_in(error: Exception) -> tuple[int, str, str] | None:
