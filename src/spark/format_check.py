@@ -52,3 +52,13 @@ def stream_refusal(name: str) -> InvalidArgumentError:
         condition="DELTA_ILLEGAL_USAGE",
         parameters={"option": "format", "operation": "toTable"},
     )
+
+
+def saved_refusal(name: str) -> InvalidArgumentError:
+    """The error for saveAsTable of another format with the name of a Delta table of the catalog."""
+    return InvalidArgumentError(
+        f"The table {name} is a Delta table, which saveAsTable in another format would replace. Use "
+        f'df.write.format("delta").saveAsTable({name!r}), or drop the table before.',
+        condition="DELTA_ILLEGAL_USAGE",
+        parameters={"option": "format", "operation": "saveAsTable"},
+    )

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -31,7 +32,23 @@ def is_absolute(path: str) -> bool:
     return _ABSOLUTE.match(path) is not None
 
 
-def what_is(entry: CatalogEntry) -> str:
+class Entry(Protocol):
+    """A table or view of the catalog of a session, classic or of Spark Connect."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def provider(self) -> str | None: ...
+    @property
+    def location(self) -> str: ...
+    @property
+    def is_delta(self) -> bool: ...
+
+
+E = TypeVar("E", bound=Entry)
+
+
+def what_is(entry: Entry) -> str:
     """Describes a catalog entry that isn't a Delta table, for messages."""
     return f"its provider is {entry.provider}" if entry.location else "it is a view"
 
@@ -76,7 +93,11 @@ class TableLocation:
 
 def delta_entry(spark: SparkSession, name: str) -> CatalogEntry:
     """The catalog entry of a Delta table. Raises TableNotFoundError if there is none, or for another kind of table."""
-    entry = SessionCatalog(spark).find(name)
+    return checked_delta(SessionCatalog(spark).find(name), name)
+
+
+def checked_delta(entry: E | None, name: str) -> E:
+    """The entry that was found for a name. Raises TableNotFoundError if there is none, or for another kind of table."""
     if entry is None:
         raise TableNotFoundError(
             f"There is no table {name} in Spark's catalog.",
@@ -92,7 +113,7 @@ def delta_entry(spark: SparkSession, name: str) -> CatalogEntry:
     return entry
 
 
-def log_of(spark: SparkSession, entry: CatalogEntry) -> DeltaLog:
+def log_of(spark: SparkSession, entry: Entry) -> DeltaLog:
     """The log of the table of a catalog entry. Raises TableNotFoundError if its location has no Delta table."""
     log = delta_log(entry.location, session_conf(spark, entry.location))
     if not log.exists():

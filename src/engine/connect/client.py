@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.errors import PySparkException
@@ -34,11 +35,21 @@ _READWRITER = "pyspark.sql.connect.readwriter"
 _STREAMING = "pyspark.sql.connect.streaming.readwriter"
 _PIPELINES = "pyspark.pipelines.spark_connect_graph_element_registry"
 
+OF_TABLES = ("getTable", "listColumns", "refreshTable", "cacheTable", "uncacheTable", "isCached")
+"""Methods of the catalog for which the server loads a table."""
+
 PATCHES: Mapping[str, str] = {
-    **{f"Catalog.{name}": "pyspark.sql.connect.catalog" for name in ("createTable", "dropDatabase")},
+    **{
+        f"Catalog.{name}": "pyspark.sql.connect.catalog"
+        for name in ("createTable", "dropDatabase", "tableExists", *OF_TABLES)
+    },
+    "DataFrame.mergeInto": "pyspark.sql.connect.dataframe",
     **{f"DataFrameReader.{name}": _READWRITER for name in ("load", "table")},
     **{f"DataFrameWriter.{name}": _READWRITER for name in ("save", "saveAsTable", "insertInto")},
-    **{f"DataFrameWriterV2.{name}": _READWRITER for name in ("create", "replace", "createOrReplace")},
+    **{
+        f"DataFrameWriterV2.{name}": _READWRITER
+        for name in ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
+    },
     **{f"DataStreamReader.{name}": _STREAMING for name in ("load", "table")},
     **{f"DataStreamWriter.{name}": _STREAMING for name in ("start", "toTable")},
     "SparkSession.sql": "pyspark.sql.connect.session",
@@ -290,6 +301,12 @@ def relations(frame: "DataFrame") -> list[Any]:
     plan: Any = frame
     proto = plan._plan.to_proto(plan.sparkSession.client)
     return [one for one in messages(proto) if one.DESCRIPTOR.name == "Relation"]
+
+
+def sql(spark: "SparkSession", statement: str, arguments: Any = None) -> "DataFrame":
+    """PySpark's own `spark.sql`, without the checks of the method that `enable` puts in its place."""
+    rows: DataFrame = unwrap(type(spark).sql)(spark, statement, args=arguments)
+    return rows
 
 
 def alias_of(frame: "DataFrame") -> str | None:

@@ -1,16 +1,18 @@
-"""Creates catalog entries of Delta tables on a server that has no Delta source.
+"""Adds and drops catalog entries of Delta tables on a server that has no Delta source.
 
-CREATE TABLE ... USING delta needs a source of that name. The client registers a Python data source for it, in its own
-session only. It can do nothing: tablelog reads and writes Delta tables by their paths.
+CREATE TABLE ... USING delta and DROP TABLE need a source of that name. So they run in a copy of the client's session
+with a Python data source for it, which can do nothing. The client's own session doesn't get the source: there, Spark
+would take a Delta table for one without columns, and saveAsTable in another format could replace it.
 """
 
-from inspect import unwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
 from ...errors import UnsupportedEnvironmentError
-from . import data_sources, server_errors
+from . import client, data_sources, server_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,23 +23,46 @@ _MESSAGE = (
 
 
 def create(spark: "SparkSession", name: str, location: str | None) -> None:
-    """Add an entry without columns, unless there is one of this name. `name` is quoted for SQL.
+    """Add an entry without columns, unless the catalog has a table or view of this name.
 
-    `location`: the directory of an external table; None for a managed one, whose directory the catalog chooses. Raises
-    UnsupportedEnvironmentError if the server has a Delta source of its own, which Spark doesn't let a client replace.
+    Args:
+        spark: The client's session.
+        name: The name, quoted for SQL.
+        location: The directory of an external table. None: of a managed table, whose directory the catalog chooses.
+
+    Raises:
+        UnsupportedEnvironmentError: The server has a Delta source of its own, which Spark doesn't let a client replace.
+        pyspark.errors.AnalysisException: The server refuses the name or the directory.
     """
-    try:
-        data_sources.register(spark, _source())
-    except PySparkException as error:
-        if "DATA_SOURCE_ALREADY_EXISTS" not in server_errors.text_of(error):
-            raise
-        raise UnsupportedEnvironmentError(
-            f"The server has a Delta source of its own, so tablelog can't add the table {name} to its catalog: create "
-            "the table by that source, or write to a path"
-        ) from None
     at, arguments = ("", {}) if location is None else (" LOCATION :location", {"location": location})
-    sql = unwrap(type(spark).sql)  # PySpark's own method: the one of `enable` refuses statements on Delta tables
-    sql(spark, f"CREATE TABLE IF NOT EXISTS {name} USING delta{at}", args=arguments)
+    with _with_source(spark, f"can't add the table {name} to its catalog: create the table by that source") as session:
+        client.sql(session, f"CREATE TABLE IF NOT EXISTS {name} USING delta{at}", arguments)
+
+
+def drop(spark: "SparkSession", statement: str, arguments: Any = None) -> None:
+    """Run a statement DROP TABLE for a Delta table of the catalog, with the `args` of `spark.sql`."""
+    with _with_source(spark, "can't drop the table: drop it by that source") as session:
+        client.sql(session, statement, arguments)
+
+
+@contextmanager
+def _with_source(spark: "SparkSession", refusal: str) -> "Iterator[SparkSession]":
+    """A copy of the session, with its current schema and settings, that has the source."""
+    session = spark.cloneSession()  # type: ignore[attr-defined]
+    try:
+        try:
+            data_sources.register(session, _source())
+        except PySparkException as error:
+            if "DATA_SOURCE_ALREADY_EXISTS" not in server_errors.text_of(error):
+                raise
+            raise UnsupportedEnvironmentError(
+                f"The server has a Delta source of its own, so tablelog {refusal}, or use the path of the table"
+            ) from None
+        yield session
+    finally:
+        # Not session.stop(), which also stops the server of a session with the address "local".
+        session.client.release_session()
+        session.client.close()
 
 
 def _source() -> Any:

@@ -3,12 +3,13 @@
 import re
 from dataclasses import dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ...core.protocol.schema import quoted
-from ...engine.connect import delta_entries
+from ...engine.connect import client, delta_entries
 from ...engine.connect.sql_text import name_parts
-from ...errors import InvalidArgumentError
+from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from .. import names
 from ..not_on_connect import refused
 
@@ -24,6 +25,11 @@ class Entry:
     provider: str | None
     location: str
     managed: bool
+
+    @property
+    def short_name(self) -> str:
+        """The name without its schema."""
+        return self.name.rpartition(".")[2]
 
     @property
     def is_delta(self) -> bool:
@@ -42,11 +48,12 @@ def find(spark: SparkSession, name: str) -> Entry | None:
     *schema, table = _parts(name)
     inside = f" IN {_SESSION_CATALOG}.{quoted(schema[0])}" if schema else ""
     # A pattern without * and | matches this name alone, in any case, and a temporary view of this name.
-    for row in spark.sql(f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect():
+    rows = client.sql(spark, f"SHOW TABLE EXTENDED{inside} LIKE '{table}'").collect()
+    if not schema and any(row.isTemporary for row in rows):
+        raise InvalidArgumentError(f"{name} is a temporary view: give the schema of the table too, as in default.t")
+    for row in rows:
         if row.isTemporary:
-            if schema:
-                continue
-            raise InvalidArgumentError(f"{name} is a temporary view: give the schema of the table too, as in default.t")
+            continue
         said = row.information
         if _said(said, "Catalog", name) not in (None, _SESSION_CATALOG):
             raise _in_another_catalog(name)
@@ -59,6 +66,27 @@ def find(spark: SparkSession, name: str) -> Entry | None:
     return None
 
 
+def delta_table(spark: SparkSession, name: str) -> Entry | None:
+    """The Delta table that Spark resolves a name to. It makes one request.
+
+    `None` for all else: another kind of table, a view, a name in another catalog, one that doesn't exist.
+    """
+    try:
+        entry = find(spark, name)
+    except (PySparkException, InvalidArgumentError, UnsupportedFeatureError):
+        return None
+    return entry if entry is not None and entry.is_delta else None
+
+
+def path_of(spark: SparkSession, name: str) -> str | None:
+    """The directory of a Delta table, by `` delta.`path` `` or its name in the catalog; None for all else."""
+    named = names.by_path(name)
+    if named is not None:
+        return named[1] if named[0] == "delta" else None
+    entry = delta_table(spark, name)
+    return None if entry is None else entry.location
+
+
 def location_of(spark: SparkSession, entry: Entry, wanted: str | None) -> str:
     """The location of a Delta table. `wanted`: the one that the caller gives, which must be the same.
 
@@ -66,9 +94,8 @@ def location_of(spark: SparkSession, entry: Entry, wanted: str | None) -> str:
         InvalidArgumentError: It is another kind of table, or has another location.
     """
     if not entry.is_delta:
-        kind = f"its provider is {entry.provider}" if entry.location else "it is a view"
         raise InvalidArgumentError(
-            f"{entry.name} can't become a Delta table: {kind}. Drop it first.",
+            f"{entry.name} can't become a Delta table: {names.what_is(entry)}. Drop it first.",
             condition="DELTA_NOT_A_DELTA_TABLE",
             parameters={"tableName": entry.name},
         )

@@ -14,14 +14,22 @@ from pyspark.sql import Row, SparkSession
 
 from ...core.protocol.change_data import DIRECTORY as CHANGE_DATA
 from ...core.protocol.paths import LOG_DIRECTORY
-from ...engine.connect import sql_directories
+from ...engine.connect import client, server_errors, sql_directories
 from ...engine.jvm.connection import settings
 from ...errors import InvalidArgumentError, StorageError, UnsupportedFeatureError
 from ...logstore.common.uri import escaped
 from ...logstore.data_files import DataFiles
 from ...settings.declarations import FORMAT_CHECK
 from ..conf import delta_log, session_conf
-from ..format_check import MOST_DIRECTORIES, locations, overwrite_refusal, refusal, schema_refusal, stream_refusal
+from ..format_check import (
+    MOST_DIRECTORIES,
+    locations,
+    overwrite_refusal,
+    refusal,
+    saved_refusal,
+    schema_refusal,
+    stream_refusal,
+)
 from ..reader import find_table
 from . import catalog
 
@@ -44,19 +52,33 @@ def check(spark: SparkSession, path: object, options: Mapping[str, object], *, o
 def check_table(spark: SparkSession, name: str) -> None:
     """The same check for the directory of a catalog table, which an earlier conversion may have made a Delta table.
 
-    It makes one request, for a temporary view two. A name that the catalog doesn't have passes.
+    It makes one request, for a temporary view two. A name that the catalog doesn't have passes, and that of a Delta
+    table: Spark can't write to one. For saveAsTable, use `check_saved`.
     """
+    _check_table(spark, name)
+
+
+def check_saved(spark: SparkSession, name: str) -> None:
+    """The same check for saveAsTable, which would also drop a Delta table with this name when it overwrites it."""
+    if _check_table(spark, name):
+        raise saved_refusal(name)
+
+
+def _check_table(spark: SparkSession, name: str) -> bool:
+    """`check_table`; returns whether it is the name of a Delta table."""
     try:
-        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        rows = client.sql(spark, f"DESCRIBE TABLE EXTENDED {name}").collect()
         details = {row["col_name"]: row["data_type"] for row in rows[_start_of_details(rows) :]}
         location = details.get("Location")
         if not details:  # a temporary view, by which Spark writes to the directory that the view reads
             files = spark.read.table(name).inputFiles()
             location = unquote(files[0].rpartition("/")[0]) if files else None
-    except PySparkException:
-        return
-    if details.get("Provider", "").lower() != "delta":
-        check(spark, location, {})
+    except PySparkException as error:
+        return server_errors.lacks_delta_source(error)
+    if details.get("Provider", "").lower() == "delta":  # the session has a source of this name
+        return True
+    check(spark, location, {})
+    return False
 
 
 def check_stream_table(spark: SparkSession, name: str) -> None:
@@ -104,7 +126,7 @@ def check_schema(spark: SparkSession, name: str) -> None:
     Spark deletes that directory, as the catalog has no table in the schema.
     """
     try:
-        rows = spark.sql(f"DESCRIBE NAMESPACE {name}").collect()
+        rows = client.sql(spark, f"DESCRIBE NAMESPACE {name}").collect()
     except PySparkException:
         return
     location = next((row.info_value for row in rows if row.info_name == "Location"), None)

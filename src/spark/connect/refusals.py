@@ -2,8 +2,9 @@
 
 import re
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import ParseException, PySparkException
 
+from ...engine.connect import server_errors
 from ...errors import UnsupportedFeatureError
 from ..not_on_connect import refused
 from ..sql.grammar import leading
@@ -31,6 +32,7 @@ _OWN_CLAUSE = re.compile(r"\b(?:clone|feature)\b", re.IGNORECASE)
 """What makes a statement that begins like one of Spark's one of Delta's own."""
 
 SAVE = 'df.write.format("delta").save(path)'
+SAVE_AS_TABLE = 'df.write.format("delta").saveAsTable(name)'
 LOAD = 'spark.read.format("delta").load(path)'
 
 STREAM_IN_PIPELINE = "A stream that reads a Delta table in a declarative pipeline (spark-pipelines)"
@@ -48,10 +50,10 @@ def of_statement(sql: str) -> UnsupportedFeatureError | None:
     return refused("An SQL statement on a Delta table", f"DeltaTable.forPath(spark, path), {LOAD} or {SAVE}")
 
 
-def of_failed_statement(sql: str, error: AnalysisException) -> UnsupportedFeatureError | None:
-    """The error for a statement of Delta's own that the server refused; `None` for others.
+def of_failed_statement(sql: str, error: PySparkException) -> UnsupportedFeatureError | None:
+    """The error for a statement of Delta's own, or with the name of a Delta table, that the server refused.
 
-    A server with a Delta of its own, such as Databricks, may know the statement.
+    `None` for others. A server with a Delta of its own, such as Databricks, may know the statement.
     """
     words = leading.leading_words(sql, 2)
     first = words[0] if words else ""
@@ -63,8 +65,16 @@ def of_failed_statement(sql: str, error: AnalysisException) -> UnsupportedFeatur
         word = found[0].upper()
         name = f"{first} ... {word}"
     else:
-        return None
+        return of_name(error, "An SQL statement")
     return refused(f"The SQL statement {name}", f"DeltaTable.{_METHODS[word]}")
+
+
+def of_name(error: PySparkException, operation: str) -> UnsupportedFeatureError | None:
+    """The error for an operation that the server refused because a name is that of a Delta table; `None` for others."""
+    if not server_errors.lacks_delta_source(error):
+        return None
+    instead = f"DeltaTable.forName(spark, name), spark.table(name) or {SAVE_AS_TABLE}"
+    return refused(f"{operation} with the name of a Delta table in the catalog", instead)
 
 
 def of_pipeline_sql(sql: str) -> UnsupportedFeatureError | None:

@@ -1,19 +1,20 @@
 """The methods of PySpark's Connect client that `enable` replaces; `engine.connect.client.PATCHES` lists them."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ...engine.connect import client
+from ...engine.connect import client, server_errors
 from ...engine.jvm.builders import WriterState
 from ...settings.spark_own import SOURCE_DEFAULT
 from ..not_on_connect import refused
 from ..reader import load_by
 from ..writer import save_by
-from . import other_formats, refusals, streams
+from . import other_formats, refusals, streams, tables
 
 Method: TypeAlias = Callable[..., Any]
 Patch: TypeAlias = Callable[[Method], Method]
@@ -67,18 +68,28 @@ class _Methods:
             self_.format("delta").mode(mode).options(**_given(options))
             if partitionBy is not None:
                 self_.partitionBy(partitionBy)
-            state = client.writer_state(self_)
-            classic = WriterState(
-                mode=state.mode or "error",
-                options=state.options,
-                partition_columns=state.partition_columns,
-                clustering_columns=state.clustering_columns,
-                bucketed=state.bucketed,
-                sorted=state.sorted,
-            )
-            save_by(spark, client.frame_of(self_), classic, path)
+            save_by(spark, client.frame_of(self_), _state_of(self_), path)
 
         return save
+
+    def save_as_table(self, original: Method) -> Method:
+        signature = inspect.signature(original)
+
+        def save_as_table(self_: Any, *args: Any, **kwargs: Any) -> None:
+            arguments = signature.bind(self_, *args, **kwargs).arguments
+            spark = client.session_of(self_)
+            if self._is_delta(self_, arguments.get("format")):
+                self_.format("delta").mode(arguments.get("mode")).options(**_given(arguments.get("options", {})))
+                if arguments.get("partitionBy") is not None:
+                    self_.partitionBy(arguments["partitionBy"])
+                tables.save(spark, client.frame_of(self_), _state_of(self_), arguments["name"])
+                return
+            if self._is_enabled(spark):
+                _check_location(self_, arguments)
+                other_formats.check_saved(spark, arguments["name"])
+            original(self_, *args, **kwargs)
+
+        return save_as_table
 
     def load_stream(self, original: Method) -> Method:
         def load(self_: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
@@ -142,11 +153,60 @@ class _Methods:
                     raise refused(operation, instead)
                 if check is not None and self._is_enabled(client.session_of(self_)):
                     check(self_, arguments)
-                return original(self_, *args, **kwargs)
+                with self._names_refused(client.session_of(self_), original.__name__):
+                    return original(self_, *args, **kwargs)
 
             return method
 
         return patch
+
+    def without_names(self, owner: str) -> Patch:
+        """Refuse a method of `owner` for Delta tables; the server says which names are those of one."""
+
+        def patch(original: Method) -> Method:
+            def method(self_: Any, *args: Any, **kwargs: Any) -> Any:
+                with self._names_refused(client.session_of(self_), f"{owner}.{original.__name__}"):
+                    return original(self_, *args, **kwargs)
+
+            return method
+
+        return patch
+
+    def merge_into(self, original: Method) -> Method:
+        def merge_into(self_: Any, table: str, condition: Any) -> Any:
+            writer = original(self_, table, condition)
+            merge = writer.merge
+
+            def refused_by_name() -> None:
+                with self._names_refused(self_.sparkSession, "mergeInto(...).merge"):
+                    merge()
+
+            writer.merge = refused_by_name
+            return writer
+
+        return merge_into
+
+    def table_exists(self, original: Method) -> Method:
+        def table_exists(self_: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return original(self_, *args, **kwargs)
+            except PySparkException as error:
+                if self._is_enabled(client.session_of(self_)) and server_errors.lacks_delta_source(error):
+                    return True
+                raise
+
+        return table_exists
+
+    @contextmanager
+    def _names_refused(self, spark: SparkSession, operation: str) -> Iterator[None]:
+        """Raise UnsupportedFeatureError in place of the server's error for the name of a Delta table."""
+        try:
+            yield
+        except PySparkException as error:
+            refusal = refusals.of_name(error, operation) if self._is_enabled(spark) else None
+            if refusal is None:
+                raise
+            raise refusal from error
 
     def sql(self, original: Method) -> Method:
         def sql(self_: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
@@ -157,8 +217,12 @@ class _Methods:
                 other_formats.check_statement(self_, sqlQuery, args, formatted=bool(kwargs))
             try:
                 return original(self_, sqlQuery, args, **kwargs)
-            except AnalysisException as error:
-                refusal = refusals.of_failed_statement(sqlQuery, error) if self._is_enabled(self_) else None
+            except PySparkException as error:
+                if not self._is_enabled(self_):
+                    raise
+                if tables.is_drop(sqlQuery) and server_errors.lacks_delta_source(error):
+                    return tables.drop(self_, sqlQuery, args)
+                refusal = refusals.of_failed_statement(sqlQuery, error)
                 if refusal is None:
                     raise
                 raise refusal from error
@@ -176,10 +240,12 @@ class _Methods:
 
     def table(self, original: Method) -> Method:
         def table(self_: Any, tableName: str) -> Any:
-            if self._is_enabled(client.session_of(self_)):
-                refusal = refusals.of_statement(tableName)
-                if refusal is not None:
-                    raise refusal
+            spark = client.session_of(self_)
+            if self._is_enabled(spark):
+                state = client.reader_state(self_)
+                rows = tables.read(spark, tableName, state.options, has_schema=state.has_schema)
+                if rows is not None:
+                    return rows
             return original(self_, tableName)
 
         return table
@@ -210,6 +276,19 @@ class _Methods:
         return register_sql
 
 
+def _state_of(writer: Any) -> WriterState:
+    """The settings of a `DataFrameWriter`, as a writer of a classic session has them."""
+    state = client.writer_state(writer)
+    return WriterState(
+        mode=state.mode or "error",
+        options=state.options,
+        partition_columns=state.partition_columns,
+        clustering_columns=state.clustering_columns,
+        bucketed=state.bucketed,
+        sorted=state.sorted,
+    )
+
+
 def _set_stream(writer: Any, arguments: Mapping[str, Any]) -> None:
     """Set what PySpark's `start` and `toTable` take as arguments."""
     writer.format("delta").options(**_given(arguments.get("options", {})))
@@ -229,7 +308,7 @@ def _check_location(self_: Any, arguments: Mapping[str, Any]) -> None:
 
 def _check_table(self_: Any, arguments: Mapping[str, Any]) -> None:
     _check_location(self_, arguments)
-    other_formats.check_table(client.session_of(self_), arguments.get("name", arguments.get("tableName")))
+    other_formats.check_table(client.session_of(self_), arguments["tableName"])
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -249,14 +328,23 @@ def replacements(is_enabled: IsEnabled) -> dict[str, Patch]:
         **(of_pipelines if client.has_pipelines() else {}),
         **({"Catalog.dropDatabase": methods.drop_database} if client.has_drop_database() else {}),
         "Catalog.createTable": by_catalog,
+        "Catalog.tableExists": methods.table_exists,
+        **{f"Catalog.{name}": methods.without_names("spark.catalog") for name in client.OF_TABLES},
+        "DataFrame.mergeInto": methods.merge_into,
         "DataFrameReader.load": methods.load,
         "DataFrameReader.table": methods.table,
         "DataFrameWriter.save": methods.save,
-        "DataFrameWriter.saveAsTable": only_other_formats("saveAsTable of a Delta table", refusals.SAVE, _check_table),
-        "DataFrameWriter.insertInto": only_other_formats("insertInto of a Delta table", refusals.SAVE, _check_table),
+        "DataFrameWriter.saveAsTable": methods.save_as_table,
+        "DataFrameWriter.insertInto": only_other_formats(
+            "insertInto of a Delta table", refusals.SAVE_AS_TABLE, _check_table
+        ),
         **{
             f"DataFrameWriterV2.{name}": only_other_formats(f"{name} of a Delta table", refusals.SAVE, _check_location)
             for name in ("create", "replace", "createOrReplace")
+        },
+        **{
+            f"DataFrameWriterV2.{name}": methods.without_names("writeTo(...)")
+            for name in ("append", "overwrite", "overwritePartitions")
         },
         "DataStreamReader.load": methods.load_stream,
         "DataStreamReader.table": methods.stream_table,

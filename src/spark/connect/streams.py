@@ -54,11 +54,10 @@ def load(reader: Any, path: Any) -> DataFrame:
 
 
 def table(reader: Any, name: str) -> DataFrame | None:
-    """The table `` delta.`path` `` as a stream; None for another name."""
-    named = names.by_path(name)
-    if named is None or named[0] != "delta":
-        return None
-    return _frame(client.session_of(reader), named[1], client.reader_state(reader).options)
+    """A Delta table as a stream, by `` delta.`path` `` or its name in the catalog; None for another name."""
+    spark = client.session_of(reader)
+    path = catalog.path_of(spark, name)
+    return None if path is None else _frame(spark, path, client.reader_state(reader).options)
 
 
 def _frame(spark: SparkSession, path: str, options: Mapping[str, str]) -> DataFrame:

@@ -32,6 +32,7 @@ from .. import names
 from ..arguments import assignments_of, checked, names_of
 from ..boundary import with_pyspark_errors
 from ..conf import delta_log, session_conf
+from ..connect import tables
 from ..not_on_connect import refused
 from ..reader import find_table, missing_table
 from ..time_travel import timestamp_ms
@@ -81,13 +82,16 @@ class DeltaTable:
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> "DeltaTable":
         """The table with this name in Spark's catalog, or at the path in `` delta.`/path` ``.
 
+        On Spark Connect, the name is looked up in the server's session catalog by one request.
+
         Raises:
             TableNotFoundError: there is no such table, or it isn't a Delta table.
         """
         named_by_path = names.by_path(tableOrViewName)
         if named_by_path is not None and named_by_path[0] == "delta":
             return cls.forPath(sparkSession, named_by_path[1])
-        _needs_jvm(sparkSession, "forName with a name of the catalog", "DeltaTable.forPath(spark, path)")
+        if not is_classic(sparkSession):
+            return cls(sparkSession, tables.log_of(sparkSession, tableOrViewName))
         return cls(sparkSession, names.log_of(sparkSession, names.delta_entry(sparkSession, tableOrViewName)))
 
     @classmethod
