@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from ..core.deltalog import DeltaLog
-from ..dml.change.write import write
+from ..dml.change.write import WriteRequest, write
 from ..dml.command.command import CommitOptions
 from ..engine.jvm import builders
 from ..engine.write.view_inserts import Insert
@@ -31,6 +31,15 @@ def save_by(spark: SparkSession, frame: DataFrame, state: builders.WriterState, 
     """Write `frame` by the settings of a writer."""
     options = Options(state.options)
     target = single_path(path, options)
+    conf = session_conf(spark, target)
+    request = request_of(state, conf)
+    log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
+    with resetting_transaction(spark, conf):
+        write(spark, log, frame, request)
+
+
+def request_of(state: builders.WriterState, conf: Mapping[str, str]) -> WriteRequest:
+    """The write that the settings of a writer ask for. Raises InvalidArgumentError for settings that aren't valid."""
     if state.bucketed or state.sorted:
         raise InvalidArgumentError(
             "Delta tables don't support buckets: leave out bucketBy and sortBy. To store rows with similar values in "
@@ -38,13 +47,13 @@ def save_by(spark: SparkSession, frame: DataFrame, state: builders.WriterState, 
             condition="DELTA_OPERATION_NOT_ALLOWED",
             parameters={"operation": "Bucketing"},
         )
-    conf = session_conf(spark, target)
-    request = write_request(
-        options, conf, mode=state.mode, partition_by=state.partition_columns, cluster_by=state.clustering_columns
+    return write_request(
+        Options(state.options),
+        conf,
+        mode=state.mode,
+        partition_by=state.partition_columns,
+        cluster_by=state.clustering_columns,
     )
-    log = delta_log(target, conf, options.starting_with("fs.", "dfs."))
-    with resetting_transaction(spark, conf):
-        write(spark, log, frame, request)
 
 
 @pyspark_errors

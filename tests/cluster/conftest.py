@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from servers import CannotInstallError
-from servers.fixtures import hdfs, minio, moto_server, pytest_terminal_summary
+from servers.fixtures import azurite, gcs_server, hdfs, minio, moto_server, pytest_terminal_summary
 from servers.spark_jars import spark_jars
 from support.sessions import session_builder
 from support.table_work import by_route, settings
@@ -19,7 +19,7 @@ from tablelog.spark import enable
 
 from .standalone import WORKERS, Cluster
 
-__all__ = ["hdfs", "minio", "moto_server", "pytest_terminal_summary"]
+__all__ = ["azurite", "gcs_server", "hdfs", "minio", "moto_server", "pytest_terminal_summary"]
 
 
 def class_path() -> str:

@@ -100,6 +100,18 @@ def test_save_as_table_creates_a_managed_table(spark: Any) -> None:
     assert not spark.catalog.tableExists("managed")
 
 
+def test_settings_that_are_not_valid_add_no_entry(spark: Any) -> None:
+    writer = spark.range(1).write.format("delta")
+    for write in (
+        lambda: writer.bucketBy(2, "id").saveAsTable("never"),
+        lambda: spark.range(1).write.saveAsTable("never", format="delta", mode="upsert"),
+        lambda: spark.range(1).write.saveAsTable("never", format="delta", **{"delta.appendOnly": "perhaps"}),
+    ):
+        with pytest.raises(InvalidArgumentError):
+            write()
+    assert not spark.catalog.tableExists("never")
+
+
 def test_save_as_table_does_not_replace_a_table_of_another_format(spark: Any, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE plain (id BIGINT) USING parquet LOCATION '{tmp_path}/plain'")
     try:

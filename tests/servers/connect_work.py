@@ -1,6 +1,7 @@
-"""`python -m servers.connect_work JARS SCRATCH`: a table on a published MinIO, by a Spark Connect server with the jars.
+"""`python -m servers.connect_work SCRATCH MASTER [JARS]`: a table's work by a Spark Connect server with this master.
 
-The client and the server's Python reach MinIO by the SDK, and Spark by s3a.
+The table is on the published server, MinIO or HDFS, else in the directory SCRATCH. The client and the server's Python
+reach MinIO by the SDK, and Spark by s3a, whose jars are JARS.
 """
 
 import os
@@ -11,7 +12,7 @@ from typing import Any
 from support import connect_server
 from tablelog.spark import DeltaTable, enable
 
-from . import MinIO
+from . import HDFS, MinIO
 
 
 def work(spark: Any, path: str) -> None:
@@ -52,17 +53,24 @@ def ids(spark: Any, path: str, **options: Any) -> list[int]:
     return sorted(row.id for row in spark.read.format("delta").options(**options).load(path).select("id").collect())
 
 
-def main(jars: str, scratch: str) -> None:
+def main(scratch: str, master: str, jars: str = "") -> None:
     from pyspark.sql import SparkSession
 
-    server = MinIO.of_environment()
-    assert server is not None
-    os.environ.update(server.environment)  # the client, and the server's Python: a server shows no Hadoop keys to them
-    hadoop = {f"spark.hadoop.{key}": value for key, value in server.conf.items()}
-    with connect_server.running(Path(scratch), {"spark.jars": jars, **hadoop}) as address:
+    server = MinIO.of_environment() or HDFS.of_environment()
+    url = f"{scratch}/a table"
+    conf = {"spark.jars": jars, "spark.cores.max": "2", "spark.executor.cores": "1", "spark.executor.memory": "1g"}
+    if server is not None:
+        url = server.url("a table")
+        # For the Python of the client, of the server and of the executors: Hadoop's settings aren't for them.
+        os.environ.update(server.environment)
+        conf |= {f"spark.executorEnv.{name}": value for name, value in server.environment.items()}
+        conf |= {f"spark.hadoop.{key}": value for key, value in server.conf.items()}
+    with connect_server.running(Path(scratch), conf, master=master) as address:
         spark = SparkSession.builder.remote(address).getOrCreate()
-        work(enable(spark), server.url("a table"))
-        spark.stop()
+        try:
+            work(enable(spark), url)
+        finally:
+            spark.stop()  # while there is a server: at its end, the client tries for minutes to tell it
     print("all done")
 
 

@@ -34,4 +34,9 @@ def test_the_whole_work_by_s3a(minio: Any, tmp_path: Path, jars: str) -> None:
 
 @pytest.mark.timeout(600)
 def test_spark_connect_by_s3a(minio: Any, tmp_path: Path, jars: str) -> None:
-    assert run_program(minio, tmp_path, "servers.connect_work", jars, str(tmp_path)) == "all done"
+    assert run_program(minio, tmp_path, "servers.connect_work", str(tmp_path), "local[2]", jars) == "all done"
+
+
+@pytest.mark.timeout(600)
+def test_spark_connect_on_hdfs(hdfs: Any, tmp_path: Path) -> None:
+    assert run_program(hdfs, tmp_path, "servers.connect_work", str(tmp_path), "local[2]") == "all done"

@@ -16,10 +16,10 @@ _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 
 @contextmanager
-def running(scratch: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+def running(scratch: Path, settings: Mapping[str, str] | None = None, *, master: str = "local[2]") -> Iterator[str]:
     """The address of a server that keeps its files in `scratch`; `settings` win over those that all tests share."""
     port = _free_port()
-    server = _start(scratch, port, settings or {})
+    server = _start(scratch, port, settings or {}, master)
     try:
         _wait_for(server, port, scratch / "server.log")
         yield f"sc://127.0.0.1:{port}"
@@ -34,7 +34,7 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _start(scratch: Path, port: int, more: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+def _start(scratch: Path, port: int, more: Mapping[str, str], master: str) -> "subprocess.Popen[bytes]":
     import pyspark
 
     home = _home_without_archives(Path(pyspark.__file__).parent, scratch / "home")
@@ -55,7 +55,7 @@ def _start(scratch: Path, port: int, more: Mapping[str, str]) -> "subprocess.Pop
         settings["spark.sql.parquet.outputTimestampType"] = "TIMESTAMP_MICROS"
     settings.update(more)
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-    command = [home / "bin" / "spark-submit", "--master", "local[2]", *options, "--class", _SERVER, "spark-internal"]
+    command = [home / "bin" / "spark-submit", "--master", master, *options, "--class", _SERVER, "spark-internal"]
     environment = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_CONNECT_AUTHENTICATE_TOKEN"):
         environment.pop(name, None)

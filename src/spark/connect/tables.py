@@ -10,10 +10,11 @@ from ...core.deltalog import DeltaLog
 from ...engine.connect import client, delta_entries
 from ...engine.jvm.builders import WriterState
 from .. import names
+from ..conf import session_conf
 from ..options import Options
 from ..reader import load_by
 from ..sql.grammar import leading
-from ..writer import save_by
+from ..writer import request_of, save_by
 from . import catalog
 
 
@@ -55,6 +56,7 @@ def save(spark: SparkSession, rows: DataFrame, state: WriterState, name: str) ->
     if names.by_path(name) is not None:
         location = names.place(spark, name, given).path
     else:
+        request_of(state, session_conf(spark))  # raises before an entry is added
         entry = catalog.find(spark, name) or catalog.add(spark, name, given)
         location = catalog.location_of(spark, entry, given)
     others = {key: value for key, value in options.items() if key.lower() != "path"}
