@@ -171,7 +171,7 @@ simulate: $(BIN)/.ready  ## N seeded schedules of racing writers over a failing 
 $(FUZZ)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(FUZZ)
 	$(FUZZ)/bin/pip install --quiet --upgrade "pip>=25.1"
-	$(FUZZ)/bin/pip install --quiet --editable ".[spark]" --group fuzz
+	$(FUZZ)/bin/pip install --quiet --editable ".[spark,iceberg]" --group fuzz
 	@touch $@
 
 fuzz: $(FUZZ)/.ready  ## N cases of each parser, or of TARGET, by ENGINE (atheris or hypothesis); findings in build/fuzz

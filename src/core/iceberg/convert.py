@@ -12,7 +12,7 @@ from pyiceberg.table.metadata import TableMetadataV2
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.snapshots import Snapshot as IcebergSnapshot
 
-from ...errors import ConcurrentWriteException, VersionNotFoundError
+from ...errors import ConcurrentWriteException, TablelogError, VersionNotFoundError
 from ..protocol.actions import Action, AddFile, Metadata, RemoveFile
 from ..table.changed_files import Commit
 from ..table.changes import read_commits
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _TRIES: Final = 20
 _MOST_COMMITS: Final = 100
 """A table that is more commits behind gets only the newest version."""
+
+_ANEW: Final = "%s: Iceberg's metadata %s: it is written anew"
 
 logger = logging.getLogger(__name__)
 
@@ -59,12 +61,7 @@ def convert(
             return
         conversion = _Conversion(directory, log, snapshot)
         try:
-            result = conversion.run(previous, known or {})
-            if previous is not None:
-                earlier = {f"{directory.location}/{metadata_name(newest)}": previous.last_updated_ms}
-                result = steps.with_log(result, earlier)
-            oldest = snapshot.timestamp_ms - snapshot.properties.log_retention_ms
-            result, expired, kept = steps.without_snapshots(result, oldest)
+            result, expired, kept = conversion.next_after(previous, newest, known or {})
         except BaseException:
             directory.delete_all(conversion.written)
             raise
@@ -88,8 +85,33 @@ class _Conversion:
         self._log = log
         self._snapshot = snapshot
 
-    def run(self, previous: TableMetadataV2 | None, known: Mapping[int, Sequence[Action]]) -> TableMetadataV2:
-        if previous is not None and previous.current_snapshot() is not None:
+    def next_after(
+        self, previous: TableMetadataV2 | None, number: int, known: Mapping[int, Sequence[Action]]
+    ) -> "tuple[TableMetadataV2, list[IcebergSnapshot], IcebergSnapshot | None]":
+        """The next metadata without its expired snapshots, these, and the oldest one that stays.
+
+        `number` is that of `previous`. If `previous` is damaged, the next metadata has no history.
+        """
+        if previous is not None:
+            try:
+                result = self._after_all(previous, known)
+                earlier = {f"{self._directory.location}/{metadata_name(number)}": previous.last_updated_ms}
+                return self._without_expired(steps.with_log(result, earlier))
+            except (TablelogError, OSError):
+                raise
+            except Exception as error:  # pyiceberg raises errors of many classes for damaged metadata
+                logger.warning(_ANEW, self._log.table, f"is damaged ({type(error).__name__}: {error})")
+        return self._without_expired(self._whole(None))
+
+    def _without_expired(
+        self, result: TableMetadataV2
+    ) -> "tuple[TableMetadataV2, list[IcebergSnapshot], IcebergSnapshot | None]":
+        oldest = self._snapshot.timestamp_ms - self._snapshot.properties.log_retention_ms
+        return steps.without_snapshots(result, oldest)
+
+    def _after_all(self, previous: TableMetadataV2, known: Mapping[int, Sequence[Action]]) -> TableMetadataV2:
+        """The metadata after the commits that it lacks, or with one snapshot of all files if that isn't possible."""
+        if previous.current_snapshot() is not None:
             commits = self._commits(steps.version_of(previous), known)
             if commits is not None:
                 try:
@@ -101,7 +123,7 @@ class _Conversion:
                     reason = "has other files than the log"
                 except FileNotFoundError as error:
                     reason = f"is damaged ({error})"
-                logger.warning("%s: Iceberg's metadata %s: it is written anew", self._log.table, reason)
+                logger.warning(_ANEW, self._log.table, reason)
         return self._whole(previous)
 
     def _commits(self, done: int, known: Mapping[int, Sequence[Action]]) -> list[Commit] | None:

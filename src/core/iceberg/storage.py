@@ -74,7 +74,7 @@ class MetadataDirectory(FileIO):
     # --- versions -------------------------------------------------------------------------------------------------
 
     def current(self) -> tuple[int, TableMetadataV2 | None]:
-        """The newest metadata and its number; (0, None) if there is none.
+        """The newest metadata and its number; (0, None) if there is none. Damaged metadata is None with its number.
 
         It costs two reads: of the hint, and of the number after the newest one.
         """
@@ -89,8 +89,17 @@ class MetadataDirectory(FileIO):
         content = data or self._data(number)
         if content is None:
             raise CorruptLogError(f"{self.location}/{_HINT} names {metadata_name(number)}, which doesn't exist")
-        metadata = TableMetadataUtil.parse_raw(content.decode())
-        return number, metadata if isinstance(metadata, TableMetadataV2) else None
+        return number, self._parsed(number, content)
+
+    def _parsed(self, number: int, content: bytes) -> TableMetadataV2 | None:
+        """The metadata in a file; None if it is damaged, or of a version of the format that tablelog doesn't write."""
+        try:
+            metadata = TableMetadataUtil.parse_raw(content.decode())
+        except Exception as error:  # pyiceberg raises errors of many classes for a damaged file
+            name = f"{self.location}/{metadata_name(number)}"
+            logger.warning("%s is damaged (%s): Iceberg's metadata is written anew", name, type(error).__name__)
+            return None
+        return metadata if isinstance(metadata, TableMetadataV2) else None
 
     def _hinted(self) -> int | None:
         try:

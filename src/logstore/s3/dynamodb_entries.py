@@ -1,12 +1,13 @@
 """The items of Delta's S3DynamoDBLogStore in DynamoDB: which writer won each file, and where the data is."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 from ...clock import Clock, SystemClock
-from ...errors import LogStoreConfigurationError, StorageUnavailableError
+from ...errors import LogStoreConfigurationError, StorageError, StorageUnavailableError
 from ...settings import declarations
 from ...settings.spark_own import HADOOP
 from ..common.conditional_put import Answer, Verdict, persist
@@ -29,6 +30,10 @@ _REJECTED = frozenset(
     }
 )
 _CREATE_SECONDS = 60.0
+_FLAGS = {"true": True, "false": False}
+_NAME_OF_FILE = re.compile(r"[^/\0]+")
+_TEMP_PATH = re.compile(r"(?!(?:.*/)?\.\.(?:/|$))[^/\0][^\0]*")
+"""A path below the directory of the file: the data of a commit is copied from it, and then it is deleted."""
 
 
 class DynamoDBEntry(NamedTuple):
@@ -243,9 +248,20 @@ def _key(table_path: str, file_name: str) -> dict[str, Any]:
 
 
 def _entry(item: Mapping[str, Any]) -> DynamoDBEntry:
-    return DynamoDBEntry(
-        item["tablePath"]["S"], item["fileName"]["S"], item["tempPath"]["S"], item["complete"]["S"].lower() == "true"
-    )
+    """The entry in an item. Raises StorageError for one that no writer makes."""
+    try:
+        entry = DynamoDBEntry(
+            item["tablePath"]["S"], item["fileName"]["S"], item["tempPath"]["S"], _FLAGS[item["complete"]["S"].lower()]
+        )
+        valid = _NAME_OF_FILE.fullmatch(entry.file_name) and _TEMP_PATH.fullmatch(entry.temp_path)
+    except (KeyError, TypeError, AttributeError):
+        valid = None
+    if not valid:
+        raise StorageError(
+            f"an item of the DynamoDB table that records commits isn't valid: {str(dict(item))[:300]}. Nothing was "
+            "read or written by it. Remove the item if no writer needs it"
+        )
+    return entry
 
 
 def _no_table(error: Exception) -> bool:

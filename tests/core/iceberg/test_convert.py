@@ -357,3 +357,31 @@ def test_damaged_metadata_is_written_anew(caplog: pytest.LogCaptureFixture) -> N
         commit(log, tagged(log, "b"))
     assert "is written anew" in caplog.text
     assert len(files_of(log, snapshots_of(log)[2])) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"format-version": 2}', b"\xff\xfe", b"[" * 100_000])
+def test_damaged_metadata_of_the_newest_version_is_written_anew(
+    caplog: pytest.LogCaptureFixture, content: bytes
+) -> None:
+    store = MemoryLogStore()
+    log = create(store=store)
+    commit(log, tagged(log, "a"))
+    store.write("memory:///t/metadata/v2.metadata.json", content, overwrite=True)
+    with caplog.at_level(logging.WARNING):
+        commit(log, tagged(log, "b"))
+    assert "v2.metadata.json is damaged" in caplog.text
+    assert len(files_of(log, snapshots_of(log)[2])) == 2
+    commit(log, tagged(log, "c"))
+    is_current(log)
+
+
+def test_a_damaged_manifest_is_written_anew(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryLogStore()
+    log = create(store=store)
+    commit(log, tagged(log, "a"), tagged(log, "b"))
+    (manifest,) = manifests_of(log, snapshots_of(log)[1])
+    store.write(manifest.manifest_path, b"Obj\x01\x01", overwrite=True)
+    with caplog.at_level(logging.WARNING):
+        commit(log, tagged(log, "a").remove(1))
+    assert "DamagedAvroError" in caplog.text
+    assert [file.file_path for file in files_of(log, snapshots_of(log)[2])] == locations_of(log, 2)

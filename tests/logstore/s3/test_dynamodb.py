@@ -274,3 +274,51 @@ def test_a_temporary_file_that_is_gone_is_named(fake: FakeS3, entries: FakeEntri
     entries.items["s3a://bucket/t", NAME] = DynamoDBEntry("s3a://bucket/t", NAME, ".tmp/gone")
     with pytest.raises(StorageError, match=r"\.tmp/gone"):
         make().list_from(commit(0))
+
+
+ITEM = {
+    "tablePath": {"S": "s3a://bucket/t"},
+    "fileName": {"S": NAME},
+    "tempPath": {"S": f".tmp/{NAME}.x"},
+    "complete": {"S": "false"},
+}
+
+
+class OneItem:
+    """A client of DynamoDB whose table has this item."""
+
+    def __init__(self, item: object) -> None:
+        self.item = item
+
+    def query(self, **_request: object) -> dict[str, object]:
+        return {"Items": [self.item]}
+
+    def get_item(self, **_request: object) -> dict[str, object]:
+        return {"Item": self.item}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"tempPath": None},
+        {"complete": {"BOOL": False}},
+        {"complete": {"S": "perhaps"}},
+        {"fileName": {"N": "7"}},
+        {"fileName": {"S": "../../other/_delta_log/00000000000000000000.json"}},
+        {"fileName": {"S": ""}},
+        {"tempPath": {"S": "../../other/_delta_log/00000000000000000000.json"}},
+        {"tempPath": {"S": ".tmp/../../x"}},
+        {"tempPath": {"S": "/.tmp/x"}},
+        {"tempPath": {"S": ""}},
+    ],
+)
+def test_an_item_that_is_not_valid(change: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is copied to or from another directory because of it."""
+    item = {key: value for key, value in (ITEM | change).items() if value is not None}
+    entries = Entries(EntrySettings())
+    monkeypatch.setattr(entries, "_client", lambda: OneItem(item))
+    for read in (lambda: entries.newest("s3a://bucket/t"), lambda: entries.get("s3a://bucket/t", NAME)):
+        with pytest.raises(StorageError, match="item of the DynamoDB table that records commits isn't valid"):
+            read()
+    monkeypatch.setattr(entries, "_client", lambda: OneItem(ITEM))
+    assert entries.newest("s3a://bucket/t") == DynamoDBEntry("s3a://bucket/t", NAME, f".tmp/{NAME}.x")
