@@ -140,8 +140,11 @@ class DeltaConcurrentModificationException(TablelogError):
     Args:
         winner: The version of the commit that came first. If several did, the one that conflicts; for
             `ConcurrentWriteException`, the last one. None: it isn't known.
-        condition, parameters, table, version, path: See `TablelogError`. `version` is the version that the transaction
-            read.
+        condition: See `TablelogError`, also for the next ones.
+        parameters: The parameters of the condition.
+        table: The location of the table.
+        version: The version that the transaction read.
+        path: The path of a file.
     """
 
     condition = "TABLELOG_CONCURRENT_MODIFICATION"

@@ -13,13 +13,14 @@ from . import consoles, pages
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
+RUN_ELSEWHERE = {"index.md", "operating.md"}
+"""tests/docs/test_site.py compares the code of the first with the README's, and runs that of the second."""
 PAGES = [
     ROOT / "README.md",
-    TUTORIAL,
-    ROOT / "docs" / "compare.md",
-    GUIDE,
+    *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in RUN_ELSEWHERE),
     *sorted((ROOT / "docs" / "guide").glob("*.md")),
 ]
+RUN = [page for page in PAGES if any(block.not_run is None for block in pages.blocks(page.read_text(encoding="utf-8")))]
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def settings(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("settings")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.stem)
 def test_a_page_does_what_it_shows(spark: SparkSession, tmp_path: Path, page: Path) -> None:
     pages.run(page, {"spark": spark}, tmp_path)
     if page == TUTORIAL:  # its commands look at the table that its Python made
@@ -58,6 +59,12 @@ def test_the_files_that_the_docs_name_exist() -> None:
     assert len(named) > 100
     missing = [f"{file}: {name}" for file, name in named if not any((ROOT / at / name).exists() for at in ("src", "."))]
     assert not missing
+
+
+def test_no_other_page_has_code() -> None:
+    pages_elsewhere = {page for page in ROOT.glob("docs/**/*.md") if "```python" in page.read_text(encoding="utf-8")}
+    assert {page.name for page in pages_elsewhere - set(PAGES)} == RUN_ELSEWHERE
+    assert {"stores", "settings", "conformance"} <= {page.stem for page in RUN}
 
 
 def test_the_guide_lists_each_of_its_pages() -> None:
