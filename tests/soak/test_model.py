@@ -1,8 +1,9 @@
 """The soak's model finds each kind of damage in what it is given; and nothing in what is sound."""
 
 import json
-import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -136,12 +137,29 @@ def test_a_leak_of_descriptors_or_memory_is_found() -> None:
     assert [one.split(" of ")[0] for one in leak.problems] == ["the memory", "the descriptors"]
 
 
+OPENS = """
+import sys
+print("before", flush=True)
+sys.stdin.readline()
+files = [open(f"{sys.argv[1]}/{number}", "w") for number in range(20)]
+print("after", flush=True)
+sys.stdin.readline()
+"""
+
+
 def test_open_descriptors_are_counted(tmp_path: Path) -> None:
-    before = sample(os.getpid())
-    files = [(tmp_path / str(number)).open("w") for number in range(20)]
-    after = sample(os.getpid())
-    for file in files:
-        file.close()
+    """In a process of its own: in this one, threads of other tests open and close some."""
+    command = [sys.executable, "-c", OPENS, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        samples = []
+        for expected in ("before", "after"):
+            assert child.stdout.readline().strip() == expected
+            samples.append(sample(child.pid))
+            child.stdin.write("\n")
+        child.stdin.flush()
+    before, after = samples
     assert before is not None
     assert after is not None
     assert after.descriptors == before.descriptors + 20
