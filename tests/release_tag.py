@@ -13,7 +13,7 @@ def problem(tag: str, project: str, changelog: str) -> str | None:
     version = tomllib.loads(project)["project"]["version"]
     if tag != f"v{version}":
         return f"the tag is {tag}, and the version in pyproject.toml is {version}"
-    heading = re.search(rf"^## {re.escape(version)} *(.*)$", changelog, re.MULTILINE)
+    heading = re.search(rf"^## {re.escape(version)}(?![\w.])(.*)$", changelog, re.MULTILINE)
     if heading is None:
         return f"CHANGELOG.md has no section for {version}"
     if "unreleased" in heading[1]:
