@@ -140,8 +140,11 @@ class DeltaConcurrentModificationException(TablelogError):
     Args:
         winner: The version of the commit that came first. If several did, the one that conflicts; for
             `ConcurrentWriteException`, the last one. None: it isn't known.
-        condition, parameters, table, version, path: See `TablelogError`. `version` is the version that the transaction
-            read.
+        condition: As of `TablelogError`.
+        parameters: As of `TablelogError`.
+        table: As of `TablelogError`.
+        version: The version that the transaction read.
+        path: As of `TablelogError`.
     """
 
     condition = "TABLELOG_CONCURRENT_MODIFICATION"
