@@ -195,8 +195,7 @@ $(DOCS)/.ready: pyproject.toml
 # The package by its name, for the reference that is made of its docstrings; nothing of it is imported. The environment
 # variable keeps mkdocs-material from printing a note about other tools. (With --quiet, mkdocs doesn't count warnings.)
 docs: $(DOCS)/.ready  ## The documentation as a site in build/site; a dead link or anchor, or a request to elsewhere, is an error
-	rm -rf build/docs && mkdir -p build/docs/tablelog
-	ln -s $(abspath src)/* $(abspath conformance) build/docs/tablelog/
+	rm -rf build/docs && mkdir -p build/docs/tablelog && ln -s $(CURDIR)/src/* $(CURDIR)/conformance build/docs/tablelog
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 	$(DOCS)/bin/python -m website.outside_requests build/site
 

@@ -140,11 +140,11 @@ class DeltaConcurrentModificationException(TablelogError):
     Args:
         winner: The version of the commit that came first. If several did, the one that conflicts; for
             `ConcurrentWriteException`, the last one. None: it isn't known.
-        condition: See `TablelogError`, also for the next ones.
-        parameters: The parameters of the condition.
-        table: The location of the table.
+        condition: As of `TablelogError`.
+        parameters: As of `TablelogError`.
+        table: As of `TablelogError`.
         version: The version that the transaction read.
-        path: The path of a file.
+        path: As of `TablelogError`.
     """
 
     condition = "TABLELOG_CONCURRENT_MODIFICATION"

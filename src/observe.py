@@ -12,7 +12,9 @@ from .clock import Clock
 logger = logging.getLogger(__name__)
 
 Counter: TypeAlias = Literal["commit.conflicts", "retries"]
+"""The name of a counter."""
 Timing: TypeAlias = Literal["commit.attempt", "refresh", "checkpoint"]
+"""The name of a timing."""
 
 COUNTERS: Final[dict[Counter, str]] = {
     "commit.conflicts": "Commits that a concurrent commit made impossible.",

@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 CHECKS: tuple[Check, ...] = tuple(sorted(registered, key=lambda check: check.number))
+"""All checks, ordered by number."""
 
 
 def try_out(

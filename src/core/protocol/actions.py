@@ -205,3 +205,4 @@ Action: TypeAlias = (
     | CheckpointMetadata
     | Sidecar
 )
+"""An action of a commit or a checkpoint: one line of a commit file, or one row of a checkpoint."""
