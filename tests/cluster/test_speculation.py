@@ -71,10 +71,25 @@ def rows(table: Table, mark: Path) -> DataFrame:
     )
 
 
+def streamed(table: Table, mark: Path) -> None:
+    """Copies a table of those rows by a stream, whose batch has the slow task."""
+    source = table.beside(f"{table.root.name} source")
+    source.write(table.spark.range(0, 4, 1, 2))
+    rows = table.spark.readStream.format("delta").load(source.path)
+    rows = rows.select((met("id", mark) + 300).alias("id"), (F.col("id") % 2).cast("int").alias("p"))
+    writer = rows.writeStream.format("delta").option("checkpointLocation", f"{mark}-checkpoint")
+    query = writer.trigger(availableNow=True).start(table.path)
+    query.awaitTermination()
+    assert query.exception() is None
+
+
 NEW = ((300, 0), (301, 1), (302, 0), (303, 1))
 COMMANDS: dict[str, Callable[[Table, Path], Any]] = {
     "append": lambda t, mark: t.write(rows(t, mark)),
     "overwrite": lambda t, mark: t.write(rows(t, mark), "overwrite"),
+    "replaceWhere": lambda t, mark: t.write(rows(t, mark).where("p = 0"), "overwrite", replaceWhere="p = 0"),
+    "partitions": lambda t, mark: t.write(rows(t, mark).where("p = 0"), "overwrite", partitionOverwriteMode="dynamic"),
+    "stream": streamed,
     "merge": lambda t, mark: (
         t.delta.alias("t")
         .merge(rows(t, mark).alias("s"), "t.id = s.id AND t.p = s.p")
@@ -87,6 +102,9 @@ COMMANDS: dict[str, Callable[[Table, Path], Any]] = {
 LEAVES = {
     "append": (*ROWS, *NEW),
     "overwrite": NEW,
+    "replaceWhere": (*(row for row in ROWS if row[1] == 1), *(row for row in NEW if row[1] == 0)),
+    "partitions": (*(row for row in ROWS if row[1] == 1), *(row for row in NEW if row[1] == 0)),
+    "stream": (*ROWS, *NEW),
     "merge": (*ROWS, *NEW),
     "update": ROWS,
     "delete by vectors": ROWS,
