@@ -11,7 +11,7 @@ from support.copied_streams import copied_by_streams
 from support.spark_tables import Table
 from support.table_work import STEPS, Work, settings
 from tablelog.core.log import checkpoint
-from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, SNAPSHOT_PARTITIONS
+from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, RETENTION_CHECK, SNAPSHOT_PARTITIONS
 from tablelog.spark import conf
 
 from .stored import stored_copy
@@ -54,6 +54,15 @@ def test_a_large_log(spark: SparkSession, place: Any, monkeypatch: pytest.Monkey
         assert base.loaded == (spark.conf.get(READ_ROUTE.key) == "arrow")
         work.delta.delete("id = 3")
         work.delta.optimize().executeZOrderBy("x")
+        assert work.ids() == [*range(3), *range(4, 40)]
+        version = work.log.snapshot().version
+        work.delta.update("id = 4", {"id": "400", "x": "600"})
+        work.write(work.frame(50, 52))
+        work.delta.optimize().executeCompaction()
+        assert work.ids() == [*range(3), *range(5, 40), 50, 51, 400]
+        work.delta.restoreToVersion(version)
+        with settings(spark, {RETENTION_CHECK.key: "false"}):
+            work.delta.vacuum(0)
         assert work.ids() == [*range(3), *range(4, 40)]
 
 
