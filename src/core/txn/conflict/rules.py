@@ -87,6 +87,7 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
             winner,
             f"advanced the transaction identifier of the application {min(moved)!r}, on which this one depends: "
             "two writers use one application id",
+            " Give each writer an application id of its own.",
         )
     if staged.restates_files:
         for part in winner.parts():
