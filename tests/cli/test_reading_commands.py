@@ -119,10 +119,19 @@ def test_log_shows_the_actions_of_a_version(table: ArrowTable, run: Run) -> None
     assert run("log", table.path, "v1", "--json").json["version"] == 1
     assert any(row[:2] == ["add", table.files[2]] for row in run("log", table.path).rows)
     assert len(run("log", table.path, 1, "--json", "--limit", 1).json["actions"]) == 1
-    (table.root / "_delta_log" / f"{1:020}.json").unlink()
-    absent = run("log", table.path, 1, "--json")
-    assert (absent.out, absent.code) == ("", 4)
-    assert "version 1" in absent.err
+
+
+def test_log_says_why_a_version_is_not_there(table: ArrowTable, run: Run) -> None:
+    future = run("log", table.path, 99, "--json")
+    assert (future.out, future.code) == ("", 4)
+    assert f"version 99 of {table.path} isn't in the log; the versions that are: 0 to 3" in future.err
+    table.log().checkpoint()
+    table.commit_file(0).unlink()
+    assert "the versions that are: 1 to 3" in run("log", table.path, 0).err
+    table.commit_file(2).unlink()
+    missing = run("log", table.path, 2)
+    assert (missing.out, missing.code) == ("", 5)
+    assert f"{2:020}.json is missing" in missing.err
 
 
 def test_log_compares_two_versions(table: ArrowTable, run: Run) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...errors import TablelogError, VersionNotFoundError
 from .. import text
 from ..output import ON_TERMINAL, Column, Output
 from ..parameters import Command, Location, limit_option, on_table, version_of, writes_output
 
 if TYPE_CHECKING:
+    from ...core.deltalog import DeltaLog
     from ...core.table.difference import Change, Difference, FileGroup
     from ...core.table.snapshot import Snapshot
 
@@ -57,7 +59,10 @@ def command(location: Location, version: str | None, other: str | None, limit: i
 
     # A commit may have millions of actions: they are written as they are read.
     read = log.reader.each_action(number)
-    begun = chain(list(islice(read, 1)), read)  # an error of the first read comes before any output
+    try:
+        begun = chain(list(islice(read, 1)), read)  # an error of the first read comes before any output
+    except VersionNotFoundError as error:
+        raise _absent(log, number) from error
     actions: Iterable[dict[str, Any]] = (json.loads(to_json(action)) for action in begun)
     if output.as_json:
         head = {"table": text.shown(log.table), "version": number}
@@ -69,6 +74,20 @@ def command(location: Location, version: str | None, other: str | None, limit: i
         output.line(f"version {number}: " + ", ".join(f"{many} {name}" for name, many in counts.items()), "bold")
         total = counts.total()
     output.table(_ACTIONS, map(_row, actions), limit=limit, total=total)
+
+
+def _absent(log: "DeltaLog", version: int) -> TablelogError:
+    """The error for a version without a commit in the log: it is outside of the log's range, or missing in it."""
+    from ...core.log.segment import missing_commit
+
+    listing = log.reader.list(0)
+    versions = sorted(listing.commits)
+    if versions and versions[0] < version < versions[-1]:
+        return missing_commit(log.table, listing, version, version)
+    present = f"{versions[0]} to {versions[-1]}" if versions else "none"
+    return VersionNotFoundError(
+        f"version {version} of {text.shown(log.table)} isn't in the log; the versions that are: {present}"
+    )
 
 
 def _counted(actions: Iterable[dict[str, Any]], most: int) -> tuple[Counter[str], list[dict[str, Any]]]:
