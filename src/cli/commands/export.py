@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import click
 
+from ... import local_file
 from ...errors import UnsupportedFeatureError
 from .. import text
 from ..output import Output
@@ -50,6 +51,8 @@ def command(
     """
     from ...core.table import manifest
 
+    if target is not None:
+        local_file.check(target)
     log = location.log()
     if as_manifest:
         if at is not None or target is not None:
@@ -78,15 +81,13 @@ def command(
         head = {"table": text.shown(log.table), "version": snapshot.version, "numFiles": snapshot.num_files}
         output.json_rows(head, "files", _locations(snapshot))
     elif target is None:
-        _write(snapshot, sys.stdout)
+        sys.stdout.writelines(_lines(snapshot))
     else:
-        with target.open("w", encoding="utf-8") as stream:
-            _write(snapshot, stream)
+        local_file.write(target, _lines(snapshot))
 
 
-def _write(snapshot: "Snapshot", stream: TextIO) -> None:
-    for place in _locations(snapshot):
-        stream.write(f"{text.safe(place)}\n")
+def _lines(snapshot: "Snapshot") -> Iterator[str]:
+    return (f"{text.safe(place)}\n" for place in _locations(snapshot))
 
 
 def _locations(snapshot: "Snapshot") -> Iterator[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from ... import local_file
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
 
@@ -18,7 +19,7 @@ from ..parameters import Command, Location, on_table, writes_output
     "-o",
     "--output",
     "output_file",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=click.Path(path_type=Path),
     default="report.html",
     show_default=True,
     help="The file to write.",
@@ -38,6 +39,8 @@ def command(location: Location, output_file: Path, commits: int, check_log: bool
     """
     from ...report import report
 
+    if not output.as_json:
+        local_file.check(output_file)
     page = report(
         location.uri, storage_options=location.options, conf=location.conf, commits=commits, check_log=check_log
     )
