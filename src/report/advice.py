@@ -37,7 +37,7 @@ class Advice:
         title: The action in a few words.
         why: The problem, with its numbers.
         gain: What the action is expected to gain.
-        command: SQL, or Python.
+        command: SQL, Python, or lines for a shell.
         section: The id of the section with the details.
     """
 
@@ -68,7 +68,7 @@ def _log_problems(facts: TableFacts) -> Iterator[Advice]:
                 "Every version that the log should have can be read."
                 if severity is Severity.ERROR
                 else "Reading the table takes fewer requests.",
-                "",
+                commands.repair(facts.location),
                 "log",
             )
 
