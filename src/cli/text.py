@@ -35,6 +35,11 @@ def one_line(text: object) -> str:
     return safe(" ".join(str(text).split()))
 
 
+def first_line(text: object) -> str:
+    """The first line of a message that has text in it."""
+    return next((line for line in str(text).splitlines() if line.strip()), "").strip()
+
+
 def size(bytes_: int | None) -> str:
     """A number of bytes, in units of 1000."""
     if bytes_ is None:

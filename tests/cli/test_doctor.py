@@ -87,7 +87,7 @@ def test_an_unsafe_store_is_a_problem() -> None:
 
 @pytest.mark.parametrize("command", ["optimize", "convert"])
 def test_a_command_that_needs_spark_says_so(command: str, table: ArrowTable, tmp_path: Path) -> None:
-    place = table.path if command == "optimize" else str(tmp_path / "parquet")
+    place = table.path if command == "optimize" else str(tmp_path)
     without_java = in_process(command, place, environment={"JAVA_HOME": "/nowhere"})
     assert without_java.code == 7
     assert "needs Java 17" in without_java.err
@@ -95,6 +95,29 @@ def test_a_command_that_needs_spark_says_so(command: str, table: ArrowTable, tmp
     with_option = in_process(command, place, "--option", "key=pa55")
     assert with_option.code == 2
     assert "pa55" not in with_option.err
+
+
+def test_the_reason_why_java_does_not_start_is_said(table: ArrowTable, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        "#!/bin/sh\n"
+        '[ "$1" = -version ] && { echo \'openjdk version "21.0.2"\'; exit; }\n'
+        "echo 'WARNING: Using incubator modules' >&2; echo 'Could not reserve enough space' >&2; exit 1\n"
+    )
+    java.chmod(0o755)
+    home = {"JAVA_HOME": str(tmp_path)}
+    ran = in_process("optimize", table.path, environment=home)
+    assert ran.code == 7
+    assert ran.err.startswith("tablelog optimize: Spark doesn't start: Could not reserve enough space")
+    assert len(ran.err.splitlines()) == 1
+    assert "WARNING: Using incubator modules" in in_process("--verbose", "optimize", table.path, environment=home).err
+
+
+def test_a_directory_to_convert_must_exist(tmp_path: Path, run: Run) -> None:
+    ran = run("convert", tmp_path / "nothing")
+    assert ran.code == 4
+    assert ran.err == f"tablelog convert: there is no directory {tmp_path / 'nothing'}\n"
 
 
 def test_a_delta_table_is_not_converted_again(table: ArrowTable, run: Run) -> None:

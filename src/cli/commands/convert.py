@@ -1,8 +1,10 @@
 """`tablelog convert`: makes a Delta table of a directory of Parquet files. It runs Spark."""
 
+from pathlib import Path
+
 import click
 
-from ...errors import TableAlreadyExistsError
+from ...errors import TableAlreadyExistsError, TableNotFoundError
 from .. import text
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
@@ -26,9 +28,12 @@ def command(location: Location, partitioned_by: str | None, statistics: bool, ma
 
     No file is rewritten: a log is added. Programs that write Parquet files there must not do so afterwards.
     """
+    from ...logstore.common.uri import local_path, scheme_of
     from ..spark_session import local_session
 
     log = location.log()
+    if scheme_of(log.table) == "file" and not Path(local_path(log.table)).is_dir():  # faster than Spark
+        raise TableNotFoundError(f"there is no directory {text.shown(log.table)}")
     if log.exists():
         raise TableAlreadyExistsError(f"{text.shown(log.table)} is a Delta table already")
     with local_session(location, master) as spark:
