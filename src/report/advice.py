@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..units import size
 from . import commands
 from .facts import Column, Partition, PartitionFacts, TableFacts
-from .text import count, number, percent, size
+from .text import count, number, percent
 
 _MIB = 1 << 20
 _FEWEST_FILES = 8

@@ -1,5 +1,6 @@
 """`tablelog doctor`: what it finds, what it never shows, and the commands that need Spark when it isn't there."""
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,45 @@ def test_it_shows_the_environment(run: Run) -> None:
     document = run("doctor", "--json").json
     assert document["packages"]["pyarrow"]
     assert document["store"] is None
+
+
+def test_it_lists_the_packages_of_all_extras(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "version", lambda package: "1.0" if package == "grpcio" else _missing(package))
+    lines = run("doctor").out.splitlines()
+    assert "✓ grpcio             1.0" in lines
+    assert "- pyiceberg          not installed: pip install 'tablelog[iceberg]'" in lines
+    assert "- opentelemetry-api  not installed: pip install 'tablelog[opentelemetry]'" in lines
+
+
+def _missing(package: str) -> str:
+    raise PackageNotFoundError(package)
+
+
+@pytest.mark.parametrize(
+    ("versions", "java", "problems"),
+    [
+        ({"pyspark": "4.1.0"}, ("/j", 17), []),
+        ({"pyspark": "4.0.1"}, ("/j", 17), ["PySpark 4.0.1 isn't supported: tablelog needs 4.1, 4.2 or 4.3"]),
+        ({"pyspark": "4.1.0"}, ("/j", 11), ["Java 11, /j: Spark needs 17 or newer"]),
+        ({"pyspark": "4.1.0"}, (None, None), []),
+        ({"pyspark": None}, ("/j", 11), []),
+    ],
+)
+def test_what_spark_cannot_work_with_is_a_problem(
+    versions: dict[str, str | None],
+    java: tuple[str | None, int | None],
+    problems: list[str],
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(environment, "packages", lambda: versions)
+    monkeypatch.setattr(environment, "java", lambda: java)
+    as_json, shown = run("doctor", "--json"), run("doctor")
+    assert as_json.json["problems"] == problems
+    assert as_json.code == shown.code == (1 if problems else 0)
+    assert [line for line in shown.out.splitlines() if line.startswith("✗")] == [
+        f"✗ problem            {p}" for p in problems
+    ]
 
 
 def test_it_shows_the_store_of_a_table(table: ArrowTable, run: Run) -> None:

@@ -161,6 +161,8 @@ def test_log_compares_two_versions(table: ArrowTable, run: Run) -> None:
     assert document["removed"]["paths"] == [table.files[0]]
     assert document["columns"] == [{"name": "note", "before": None, "after": "string"}]
     assert {change["name"] for change in document["properties"]} == {"delta.appendOnly", "x"}
+    few = run("log", table.path, 1, 4, "--limit", 1, "--json").json
+    assert (few["added"]["numFiles"], len(few["added"]["paths"]), len(few["properties"])) == (2, 1, 1)
     back = run("log", table.path, 4, 1, "--json").json
     assert back["columns"] == [{"name": "note", "before": "string", "after": None}]
     assert run("log", table.path, 2, 2).out.splitlines()[-1] == "no difference"

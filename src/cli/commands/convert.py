@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from ...errors import TableAlreadyExistsError, TableNotFoundError
+from ...units import size
 from .. import text
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
@@ -52,5 +53,5 @@ def command(location: Location, partitioned_by: str | None, statistics: bool, ma
             }
         )
     else:
-        many = f"{text.count(snapshot.num_files, 'file')}, {text.size(snapshot.size_in_bytes)}"
+        many = f"{text.count(snapshot.num_files, 'file')}, {size(snapshot.size_in_bytes)}"
         output.line(f"{text.shown(log.table)} is a Delta table now: {many}", "green")

@@ -5,6 +5,7 @@ from functools import partial
 import click
 
 from ...errors import AppendOnlyTableError
+from ...units import size
 from .. import exit_codes, text
 from ..confirmation import confirmed
 from ..output import Output
@@ -53,8 +54,8 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
         output.line(f"{text.shown(log.table)}: from version {now.version} back to version {number}", "bold")
         output.facts(
             {
-                "files added again": f"{metrics['numRestoredFiles']:,}, {text.size(metrics['restoredFilesSize'])}",
-                "files removed": f"{metrics['numRemovedFiles']:,}, {text.size(metrics['removedFilesSize'])}",
+                "files added again": f"{metrics['numRestoredFiles']:,}, {size(metrics['restoredFilesSize'])}",
+                "files removed": f"{metrics['numRemovedFiles']:,}, {size(metrics['removedFilesSize'])}",
                 "schema and properties": "unchanged" if change.metadata is None else "those of the older version",
             }
         )
