@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support import json_keys
 from support.arrow_table import ArrowTable
 from support.command_line import in_process
 
@@ -15,6 +16,7 @@ def test_optimize_makes_fewer_files(tmp_path: Path) -> None:
     ran = in_process("optimize", table.path, "--zorder", "id", "--master", "local[2]", "--json")
     assert ran.code == 0, ran.err
     document = ran.json
+    assert json_keys.keys_of(document) == json_keys.stable()["optimize TABLE --json"]
     assert (document["numFilesBefore"], document["numFilesAfter"]) == (4, 2)
     assert (document["from"], document["version"]) == (4, 5)
     assert sorted(row["id"] for row in in_process("cat", table.path, "--json").json["rows"]) == list(range(12))
@@ -28,6 +30,7 @@ def test_convert_adds_a_log(tmp_path: Path) -> None:
     ran = in_process("convert", root, "--partitioned-by", "day DATE", "--master", "local[1]", "--json")
     assert ran.code == 0, ran.err
     assert (ran.json["version"], ran.json["numFiles"]) == (0, 1)
+    assert json_keys.keys_of(ran.json) == json_keys.stable()["convert NEW --json"]
     rows = in_process("cat", root, "--json").json["rows"]
     assert rows == [{"id": 1, "day": "2024-05-01"}, {"id": 2, "day": "2024-05-01"}]
 
