@@ -8,6 +8,7 @@ import click
 from ... import local_file
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
+from ..progress import command_bar
 
 
 @click.command(
@@ -41,9 +42,9 @@ def command(location: Location, output_file: Path, commits: int, check_log: bool
 
     if not output.as_json:
         local_file.check(output_file)
-    page = report(
-        location.uri, storage_options=location.options, conf=location.conf, commits=commits, check_log=check_log
-    )
+    log = location.log()
+    with command_bar("report", log.table, enabled=not output.as_json):
+        page = report(log, commits=commits, check_log=check_log)
     if output.as_json:
         output.json(json.loads(page.to_json()))
         return
