@@ -6,6 +6,7 @@ import click
 
 from . import exit_codes
 from .group import root
+from .text import one_line
 
 __all__ = ["main"]
 
@@ -20,14 +21,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         click.echo("tablelog: interrupted", err=True)
         return exit_codes.INTERRUPTED
     except click.ClickException as error:
-        _without_arguments(error).show()
+        click.echo(f"Error: {_shown(error)}", err=True)
         return error.exit_code
     return code if isinstance(code, int) else exit_codes.OK
 
 
-def _without_arguments(error: click.ClickException) -> click.ClickException:
-    """The error without the arguments that click quotes: a setting without its `--option` may be a secret."""
+def _shown(error: click.ClickException) -> str:
+    """The error in one line, with the command whose help has more."""
+    text = one_line(_message(error))
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return text
+    return f"{text}{'' if text.endswith(('.', '?')) else '.'} Try '{error.ctx.command_path} --help'."
+
+
+def _message(error: click.ClickException) -> str:
+    """The message without the arguments that click quotes: a setting without its `--option` may be a secret."""
     if isinstance(error, click.UsageError) and error.message.startswith("Got unexpected extra argument"):
-        text = "There are more arguments than the command takes. Settings need --option or --conf before each."
-        return click.UsageError(text, error.ctx)
-    return error
+        return "There are more arguments than the command takes. Settings need --option or --conf before each."
+    return error.format_message()

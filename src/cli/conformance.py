@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from .. import local_file
 from ..conformance import words
 from ..conformance.checks import CHECKS
 from ..conformance.examination import examine
@@ -26,8 +27,9 @@ from ..conformance.reports.report import GUARANTEES, to_json
 from ..conformance.reports.terminal import Paint, Ticker, summary
 from ..conformance.runner import UnknownCheckError, chosen
 from ..conformance.targets import Asked, WrongTargetError, from_factory, from_url, named
-from ..errors import StorageError, TablelogError
+from ..errors import InvalidArgumentError, StorageError, TablelogError
 from .parameters import Command, store_settings
+from .text import one_line
 from .version import shown_version
 
 _USAGE_ERROR, _NOT_ESTABLISHED, _INTERRUPTED = 2, 3, 130
@@ -41,6 +43,7 @@ _EXAMPLES = (
     "tablelog conformance --factory mypackage:factory --root my://host/prefix",
 )
 _FILE = click.Path(path_type=Path)
+_STANDARD_OUTPUT = Path("-")
 
 
 def _above_zero(ctx: click.Context, parameter: click.Parameter, number: float) -> float:
@@ -84,7 +87,7 @@ def _above_zero(ctx: click.Context, parameter: click.Parameter, number: float) -
     help="Also run broken stores that the checks must detect; without a store, run only those.",
 )
 @click.option("--what", metavar="TEXT", help="The store's name in the report, such as 'MinIO 2025-10-15'.")
-@click.option("--json", type=_FILE, metavar="FILE", help="Write the report as JSON.")
+@click.option("--json", type=_FILE, metavar="FILE", help="Write the report as JSON; - is standard output.")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Write the report as JUnit XML.")
 @click.option("--html", type=_FILE, metavar="FILE", help="Write the report as one self-contained page.")
 @click.option("--list", "lists", is_flag=True, help="List the checks of the level without running them.")
@@ -104,15 +107,15 @@ def _run(parsed: SimpleNamespace) -> int:
     # Warnings about lost replies, which the checks cause, would disturb the progress bar.
     logging.getLogger("tablelog").setLevel(logging.CRITICAL)
     logging.getLogger().addHandler(logging.NullHandler())
-    outputs = {parsed.json: to_json, parsed.junit: to_junit, parsed.html: to_html}
+    as_json = parsed.json == _STANDARD_OUTPUT
+    outputs = {None if as_json else parsed.json: to_json, parsed.junit: to_junit, parsed.html: to_html}
     try:
         checks = chosen(CHECKS, level, parsed.only)
         if parsed.lists:
             _write("".join(_listed(checks)))
             return 0
         for path in filter(None, outputs):
-            if not path.parent.is_dir():  # checked before the run, not after minutes
-                raise WrongTargetError(f"{path} can't be written: there is no directory {path.parent}")
+            local_file.check(path)  # before the run, not after minutes
         report, stuck = examine(
             _target_of(parsed),
             level=level,
@@ -124,24 +127,26 @@ def _run(parsed: SimpleNamespace) -> int:
             calibrating=Ticker(sys.stderr, "calibrating"),
         )
     except (WrongTargetError, UnknownCheckError, TablelogError) as error:
-        print(f"tablelog conformance: {error}", file=sys.stderr)
+        _say(error)
         return _NOT_ESTABLISHED if isinstance(error, StorageError) else _USAGE_ERROR
     except KeyboardInterrupt:
-        print("tablelog conformance: interrupted", file=sys.stderr)
+        _say("interrupted")
         _leave(_INTERRUPTED)
-    except Exception:  # an error of the suite itself, not of the store
-        traceback.print_exc()
+    except Exception as error:  # an error of the suite itself, not of the store
+        if click.get_current_context().find_root().params.get("verbose"):
+            traceback.print_exception(error)
+        _say(f"internal error: {type(error).__name__}: {error}. Run it again with `tablelog --verbose`, and report it")
         _leave(_NOT_ESTABLISHED)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
-    _write(summary(report, Paint(sys.stdout), shutil.get_terminal_size().columns))
+    _write(to_json(report) if as_json else summary(report, Paint(sys.stdout), shutil.get_terminal_size().columns))
     code = report.exit_code
     for path, written in outputs.items():
         try:
             if path is not None:
-                path.write_text(written(report), encoding="utf-8")
-        except OSError as error:
-            print(f"tablelog conformance: {path} can't be written: {error.strerror}", file=sys.stderr)
+                local_file.write(path, [written(report)])
+        except InvalidArgumentError as error:
+            _say(error)
             code = _USAGE_ERROR
     if stuck:
         _leave(code)
@@ -183,6 +188,10 @@ def _write(text: str) -> None:
     except BrokenPipeError:
         # The rest of the buffer is discarded, otherwise the interpreter reports the pipe again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say(error: object) -> None:
+    print(f"tablelog conformance: {one_line(error)}", file=sys.stderr)
 
 
 def _leave(code: int) -> NoReturn:

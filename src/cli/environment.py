@@ -14,6 +14,7 @@ _PACKAGES = {
     "fsspec": "",
     "pyspark": "spark",
     "pandas": "spark",
+    "grpcio": "connect",
     "s3fs": "s3",
     "botocore": "s3",
     "adlfs": "azure",
@@ -21,6 +22,8 @@ _PACKAGES = {
     "gcsfs": "gcs",
     "google-auth": "gcs",
     "hdfs-native": "hdfs",
+    "pyiceberg": "iceberg",
+    "opentelemetry-api": "opentelemetry",
 }
 _SPARKS = ((4, 1), (4, 4))
 _JAVA_SECONDS = 20
@@ -78,6 +81,20 @@ def supports_spark(text: str) -> bool:
     """Whether tablelog supports this version of PySpark."""
     parts = re.match(r"(\d+)\.(\d+)", text)
     return parts is not None and _SPARKS[0] <= (int(parts[1]), int(parts[2])) < _SPARKS[1]
+
+
+def pyspark_problem(version: str | None) -> str | None:
+    """Why tablelog can't use an installed PySpark."""
+    if version is None or supports_spark(version):
+        return None
+    return f"PySpark {version} isn't supported: tablelog needs 4.1, 4.2 or 4.3"
+
+
+def java_problem(path: str | None, major: int | None) -> str | None:
+    """Why Spark can't use a Java that was found."""
+    if path is None or (major is not None and major >= LEAST_JAVA):
+        return None
+    return f"Java {major or 'of an unknown version'}, {path}: Spark needs {LEAST_JAVA} or newer"
 
 
 def python() -> str:

@@ -44,6 +44,10 @@ _MODULES = {"conformance": ".conformance"}
 class Commands(click.Group):
     """Loads each command when it is needed, and turns errors into one line and an exit code."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a command, show the help."""
+        return super().parse_args(ctx, args or ["--help"])
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_COMMANDS]
 

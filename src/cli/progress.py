@@ -1,15 +1,19 @@
 """Progress of long work: a bar with the time that is left, on a terminal; nothing elsewhere."""
 
+import os
+import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ..progress import Stage, reported
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+
+_Item = TypeVar("_Item")
 
 Advance = Callable[[str, int, int], None]
 """Gets the name of a step, how much is done, and how much there is (0: not known)."""
@@ -19,7 +23,22 @@ _DOING = {
     "list": "listing files",
     "footers": "reading footers",
     "vectors": "reading deletion vectors",
+    "rows": "reading data files",
+    "locations": "writing locations",
 }
+
+
+def output_is_file() -> bool:
+    """Whether standard output is a file: what is written to a terminal or a pager meanwhile would mix with the bar."""
+    return sys.stderr.isatty() and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+
+
+def counted(items: Sequence[_Item], step: str, advance: Advance) -> Iterator[_Item]:
+    """The items, each of which is done when the next one is asked for."""
+    for done, item in enumerate(items):
+        advance(step, done, len(items))
+        yield item
+    advance(step, len(items), len(items))
 
 
 @dataclass(frozen=True)
@@ -61,7 +80,7 @@ def progress_bar(*, enabled: bool = True) -> Iterator[Advance]:
         TextColumn("{task.fields[counts]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+    with Progress(*columns, console=Console(file=sys.stderr), transient=True, redirect_stdout=False) as bar:
         current: dict[str, TaskID] = {}
 
         def advance(step: str, done: int, total: int) -> None:

@@ -2,15 +2,16 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import UnsupportedEnvironmentError
+from ..errors import InvalidArgumentError, TablelogError, UnsupportedEnvironmentError
 from ..settings.spark_own import HADOOP, LOCAL_SESSION
-from . import environment
+from . import environment, standard_error
 from .parameters import Location
+from .text import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,8 @@ def local_session(location: Location, master: str) -> Iterator["SparkSession"]:
         master: Spark's master, such as `local[*]`.
 
     Raises:
-        UnsupportedEnvironmentError: There is no Spark or no Java.
+        UnsupportedEnvironmentError: There is no Spark or no Java, or Spark doesn't start.
+        InvalidArgumentError: Spark refuses a condition, a name or a type that the user gave.
     """
     if location.options:
         raise click.UsageError(
@@ -44,17 +46,42 @@ def local_session(location: Location, master: str) -> Iterator["SparkSession"]:
         from ..spark import enable
     except ImportError as error:
         raise UnsupportedEnvironmentError("this command needs Spark: pip install 'tablelog[spark]'") from error
-    click.echo(f"tablelog: starting a local Spark session ({master}), which takes some seconds", err=True)
+    if sys.stderr.isatty():
+        click.echo(f"tablelog: starting a local Spark session ({master}), which takes some seconds", err=True)
     builder = SparkSession.builder.master(master).appName("tablelog")
     for name, value in {**LOCAL_SESSION, **_for_spark(location)}.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    session = _started(builder)
     try:
         enable(session)
-        yield session
+        with _mistakes_of_the_user():
+            yield session
     finally:
         sys.stdout.flush()
         session.stop()
+
+
+def _started(builder: "SparkSession.Builder") -> "SparkSession":
+    """Start the session. What its JVM writes to standard error is shown only with `--verbose`."""
+    verbose = click.get_current_context().find_root().params["verbose"]
+    with nullcontext(str) if verbose else standard_error.kept() as reason:
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            raise UnsupportedEnvironmentError(f"Spark doesn't start: {reason() or first_line(error)}") from error
+
+
+@contextmanager
+def _mistakes_of_the_user() -> Iterator[None]:
+    """Replace Spark's errors about a condition, a name or a type that the user gave."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        yield
+    except AnalysisException as error:
+        if isinstance(error, TablelogError):
+            raise
+        raise InvalidArgumentError(first_line(error)) from error
 
 
 def delta_table(session: "SparkSession", uri: str) -> "DeltaTable":

@@ -1,4 +1,4 @@
-"""Values as text for people: sizes, counts, times, and text from a table without control characters."""
+"""Values as text for people: counts, times, and text from a table without control characters."""
 
 import re
 from datetime import UTC, datetime
@@ -8,7 +8,6 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]"
 )
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def safe(text: object, most: int | None = None) -> str:
@@ -35,14 +34,9 @@ def one_line(text: object) -> str:
     return safe(" ".join(str(text).split()))
 
 
-def size(bytes_: int | None) -> str:
-    """A number of bytes, in units of 1000."""
-    if bytes_ is None:
-        return "unknown"
-    value, unit = float(bytes_), 0
-    while abs(value) >= 999.95 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{bytes_} B" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+def first_line(text: object) -> str:
+    """The first line of a message that has text in it."""
+    return next((line for line in str(text).splitlines() if line.strip()), "").strip()
 
 
 def count(number: int | None, noun: str = "", plural: str | None = None) -> str:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..units import size
 from . import commands
 from .facts import Column, Partition, PartitionFacts, TableFacts
-from .text import count, number, percent, size
+from .text import count, number, percent
 
 _MIB = 1 << 20
 _FEWEST_FILES = 8
@@ -37,7 +38,7 @@ class Advice:
         title: The action in a few words.
         why: The problem, with its numbers.
         gain: What the action is expected to gain.
-        command: SQL, or Python.
+        command: SQL, Python, or lines for a shell.
         section: The id of the section with the details.
     """
 
@@ -68,7 +69,7 @@ def _log_problems(facts: TableFacts) -> Iterator[Advice]:
                 "Every version that the log should have can be read."
                 if severity is Severity.ERROR
                 else "Reading the table takes fewer requests.",
-                "",
+                commands.repair(facts.location),
                 "log",
             )
 

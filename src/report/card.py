@@ -6,7 +6,8 @@ from ..core.protocol.features import supported
 from ..core.table.snapshot import Snapshot
 from ..logstore.common.uri import local_path, scheme_of, shown
 from ..pages import escaped
-from .text import count, cut, number, size, time
+from ..units import size
+from .text import count, cut, number, time
 
 _FRAME = (
     "display:inline-block;max-width:100%;box-sizing:border-box;border:1px solid #8886;border-left:4px solid #2f6fd0;"

@@ -1,6 +1,7 @@
-"""The text of the commands that a report advises. They are SQL, which `spark.sql` runs in an enabled session."""
+"""The text of the commands that a report advises. Most are SQL, which `spark.sql` runs in an enabled session."""
 
 import json
+import shlex
 from collections.abc import Sequence
 
 from .facts import Values
@@ -68,3 +69,9 @@ def set_property(location: str, key: str, value: str) -> str:
 def checkpoint(location: str) -> str:
     """Write a checkpoint, in Python: there is no SQL for it."""
     return f"from tablelog.core import DeltaLog\n\nDeltaLog.for_path({json.dumps(location)}).checkpoint()"
+
+
+def repair(location: str) -> str:
+    """List what is wrong with a log, and repair it, by the command line."""
+    quoted = shlex.quote(location)
+    return f"tablelog check {quoted}\ntablelog repair {quoted}"

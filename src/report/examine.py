@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from .. import local_file
 from ..core.deltalog import DeltaLog
 from ..errors import InvalidArgumentError
 from .advice import Advice
@@ -41,10 +42,7 @@ class Report:
             InvalidArgumentError: The file can't be written.
         """
         target = Path(path)
-        try:
-            target.write_text(self.to_html(), encoding="utf-8")
-        except OSError as error:
-            raise InvalidArgumentError(f"{target} can't be written: {error.strerror}") from error
+        local_file.write(target, [self.to_html()])
         return target
 
     def __repr__(self) -> str:

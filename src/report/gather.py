@@ -17,6 +17,7 @@ from ..core.table.snapshot import Snapshot
 from ..errors import CorruptLogError
 from ..logstore.base import FileStatus
 from ..logstore.common.uri import local_path, scheme_of, shown
+from ..progress import stage
 from ..settings.declarations import OPTIMIZE_MAX_FILE_SIZE
 from . import growth, layout, skipping
 from .facts import Column, Commit, Feature, LogFacts, Point, SkippingFacts, TableFacts
@@ -29,6 +30,8 @@ _CHECKED_BYTES = 64 << 20
 """A larger log isn't checked: a check reads each of its files, and that takes longer than all the rest."""
 _MOST_COLUMNS = 64
 _CHECKED_COMMITS = 1_000
+_COMMITS_AT_ONCE = 100
+"""The commits between two reports of the progress."""
 
 
 def gather(log: DeltaLog, *, commits: int, check_log: bool | None, target: int | None) -> TableFacts:
@@ -106,8 +109,7 @@ def _commits(log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int) -> 
     times = dict(version_times.monotonic([(version, status.modification_time_ms) for version, status in statuses]))
     in_commit_from = version_times.in_commit_from(snapshot)
     commits: list[tuple[int, int, Sequence[Action]]] = []
-    contents = log.reader.each([status for _, status in statuses])
-    for (version, _), data in zip(statuses, contents, strict=True):
+    for (version, _), data in zip(statuses, _contents(log, [status for _, status in statuses]), strict=True):
         try:
             actions = None if data is None else log.reader.parsed(version, data)
         except CorruptLogError as error:
@@ -122,6 +124,13 @@ def _commits(log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int) -> 
             time_ms = in_commit_timestamp(actions) or time_ms
         commits.append((version, time_ms, actions))
     return commits
+
+
+def _contents(log: DeltaLog, statuses: Sequence[FileStatus]) -> Iterator[bytes | None]:
+    for start in range(0, len(statuses), _COMMITS_AT_ONCE):
+        stage("reading commits", start, len(statuses))
+        yield from log.reader.each(statuses[start : start + _COMMITS_AT_ONCE])
+    stage("reading commits", len(statuses), len(statuses))
 
 
 def _skipping(snapshot: Snapshot, commits: Sequence[Commit]) -> SkippingFacts:

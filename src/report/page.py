@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from ..pages import document, escaped
+from ..units import size
 from . import sections_history, sections_layout, sections_log
 from .advice import Advice, Severity
 from .facts import TableFacts
 from .page_style import STYLE
 from .parts import badge, tile, tiles
 from .script import SCRIPT
-from .text import count, cut, duration, number, short, size, time
+from .text import count, cut, duration, number, short, time
 
 _SECTIONS = {
     "growth": ("Growth", sections_history.growth),

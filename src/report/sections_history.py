@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from ..pages import escaped
+from ..units import size
 from . import charts
 from .facts import Commit, Point, TableFacts
 from .parts import Html, badge, folded, legend, section, table
-from .text import clock, count, cut, date, duration, number, short, size, time
+from .text import clock, count, cut, date, duration, number, short, time
 
 _MOST_POINTS = 120
 _MOST_LANES = 8

@@ -1,10 +1,11 @@
 """The sections about the data files: sizes, partitions, debt, skipping, deletion vectors."""
 
+from ..units import size
 from .charts import bar
 from .facts import Partition, TableFacts
 from .layout import HEAVY
 from .parts import Html, html_of, legend, section, table, tile, tiles
-from .text import count, cut, duration, number, percent, size, time
+from .text import count, cut, duration, number, percent, time
 
 _SHARES = ("up to 5 %", "5 to 10 %", "10 to 25 %", "25 to 50 %", "more than 50 %")
 

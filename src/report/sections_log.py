@@ -1,9 +1,10 @@
 """The sections about the log, and about what the table is: features and properties."""
 
 from ..core.protocol.properties import PROPERTIES
+from ..units import size
 from .facts import TableFacts
 from .parts import Html, badge, folded, section, table, tile, tiles
-from .text import count, duration, number, size
+from .text import count, duration, number
 
 _FEATURES_OF_PROPERTIES = "delta."
 

@@ -135,6 +135,18 @@ def test_export_lists_the_locations_of_the_files(table: ArrowTable, run: Run, tm
     assert sorted(target.read_text().splitlines()) == expected
 
 
+@pytest.mark.parametrize("words", [("export", "{table}", "--output"), ("report", "{table}", "-o"),
+                                   ("conformance", "{table}", "--only", "second_writer_loses", "--html")])  # fmt: skip
+def test_a_file_that_cannot_be_written_is_wrong_usage(
+    words: tuple[str, ...], table: ArrowTable, run: Run, tmp_path: Path
+) -> None:
+    called = [word.format(table=table.path) for word in words]
+    ran = run(*called, tmp_path / "no" / "x")
+    line = f"tablelog {words[0]}: {tmp_path}/no/x can't be written: there is no directory {tmp_path}/no\n"
+    assert (ran.code, ran.out, ran.err) == (2, "", line)
+    assert "it is a directory" in run(*called, tmp_path).err
+
+
 def test_export_writes_manifests(table: ArrowTable, run: Run) -> None:
     document = run("export", table.path, "--manifest", "--json").json
     assert len(document["manifests"]) == 2

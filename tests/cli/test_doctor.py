@@ -1,5 +1,6 @@
 """`tablelog doctor`: what it finds, what it never shows, and the commands that need Spark when it isn't there."""
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,45 @@ def test_it_shows_the_environment(run: Run) -> None:
     document = run("doctor", "--json").json
     assert document["packages"]["pyarrow"]
     assert document["store"] is None
+
+
+def test_it_lists_the_packages_of_all_extras(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "version", lambda package: "1.0" if package == "grpcio" else _missing(package))
+    lines = run("doctor").out.splitlines()
+    assert "✓ grpcio             1.0" in lines
+    assert "- pyiceberg          not installed: pip install 'tablelog[iceberg]'" in lines
+    assert "- opentelemetry-api  not installed: pip install 'tablelog[opentelemetry]'" in lines
+
+
+def _missing(package: str) -> str:
+    raise PackageNotFoundError(package)
+
+
+@pytest.mark.parametrize(
+    ("versions", "java", "problems"),
+    [
+        ({"pyspark": "4.1.0"}, ("/j", 17), []),
+        ({"pyspark": "4.0.1"}, ("/j", 17), ["PySpark 4.0.1 isn't supported: tablelog needs 4.1, 4.2 or 4.3"]),
+        ({"pyspark": "4.1.0"}, ("/j", 11), ["Java 11, /j: Spark needs 17 or newer"]),
+        ({"pyspark": "4.1.0"}, (None, None), []),
+        ({"pyspark": None}, ("/j", 11), []),
+    ],
+)
+def test_what_spark_cannot_work_with_is_a_problem(
+    versions: dict[str, str | None],
+    java: tuple[str | None, int | None],
+    problems: list[str],
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(environment, "packages", lambda: versions)
+    monkeypatch.setattr(environment, "java", lambda: java)
+    as_json, shown = run("doctor", "--json"), run("doctor")
+    assert as_json.json["problems"] == problems
+    assert as_json.code == shown.code == (1 if problems else 0)
+    assert [line for line in shown.out.splitlines() if line.startswith("✗")] == [
+        f"✗ problem            {p}" for p in problems
+    ]
 
 
 def test_it_shows_the_store_of_a_table(table: ArrowTable, run: Run) -> None:
@@ -87,7 +127,7 @@ def test_an_unsafe_store_is_a_problem() -> None:
 
 @pytest.mark.parametrize("command", ["optimize", "convert"])
 def test_a_command_that_needs_spark_says_so(command: str, table: ArrowTable, tmp_path: Path) -> None:
-    place = table.path if command == "optimize" else str(tmp_path / "parquet")
+    place = table.path if command == "optimize" else str(tmp_path)
     without_java = in_process(command, place, environment={"JAVA_HOME": "/nowhere"})
     assert without_java.code == 7
     assert "needs Java 17" in without_java.err
@@ -95,6 +135,29 @@ def test_a_command_that_needs_spark_says_so(command: str, table: ArrowTable, tmp
     with_option = in_process(command, place, "--option", "key=pa55")
     assert with_option.code == 2
     assert "pa55" not in with_option.err
+
+
+def test_the_reason_why_java_does_not_start_is_said(table: ArrowTable, tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(
+        "#!/bin/sh\n"
+        '[ "$1" = -version ] && { echo \'openjdk version "21.0.2"\'; exit; }\n'
+        "echo 'WARNING: Using incubator modules' >&2; echo 'Could not reserve enough space' >&2; exit 1\n"
+    )
+    java.chmod(0o755)
+    home = {"JAVA_HOME": str(tmp_path)}
+    ran = in_process("optimize", table.path, environment=home)
+    assert ran.code == 7
+    assert ran.err.startswith("tablelog optimize: Spark doesn't start: Could not reserve enough space")
+    assert len(ran.err.splitlines()) == 1
+    assert "WARNING: Using incubator modules" in in_process("--verbose", "optimize", table.path, environment=home).err
+
+
+def test_a_directory_to_convert_must_exist(tmp_path: Path, run: Run) -> None:
+    ran = run("convert", tmp_path / "nothing")
+    assert ran.code == 4
+    assert ran.err == f"tablelog convert: there is no directory {tmp_path / 'nothing'}\n"
 
 
 def test_a_delta_table_is_not_converted_again(table: ArrowTable, run: Run) -> None:

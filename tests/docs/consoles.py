@@ -13,7 +13,7 @@ _WIDTH, _HEIGHT = 200, 100
 _VARYING = (
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UUID"),
-    (re.compile(r"\d[\d.,]* (?:[kMG]?B|s)\b"), "SIZE"),
+    (re.compile(r"\d[\d.,]* (?:[KMG]iB|B|s)\b"), "SIZE"),
 )
 """What is another at each run, or with another version of a library, and isn't compared."""
 

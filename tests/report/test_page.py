@@ -18,7 +18,8 @@ from tablelog.report.card import card
 from tablelog.report.facts import Point
 from tablelog.report.script import SCRIPT
 from tablelog.report.sections_history import thinned
-from tablelog.report.text import cut, duration, number, percent, short, size
+from tablelog.report.text import cut, duration, number, percent, short
+from tablelog.units import size
 
 SECTIONS = ["advice", "growth", "operations", "files", "partitions", "debt", "skipping", "vectors", "log", "features"]
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\"'&\u202e\x00`" + "w" * 2000

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,24 @@ def in_process(*words: object, environment: dict[str, str] | None = None, **argu
     return Ran(ran.returncode, ran.stdout, ran.stderr)
 
 
-def on_terminal(*words: object, environment: dict[str, str] | None = None, keys: bytes = b"") -> Ran:
-    """Run the command on a pseudo-terminal of 100 columns; `keys` are typed into it."""
+def on_terminal(
+    *words: object, environment: dict[str, str] | None = None, keys: bytes = b"", output: IO[bytes] | None = None
+) -> Ran:
+    """Run the command on a pseudo-terminal of 100 columns; `keys` are typed into it.
+
+    Args:
+        words: The command and its arguments.
+        environment: Variables to add.
+        keys: What is typed.
+        output: The file that gets standard output instead of the terminal.
+    """
     parent, child = pty.openpty()
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "tablelog.cli", *map(str, words)],
             env={**os.environ, "COLUMNS": "100", "TERM": "xterm-256color", **(environment or {})},
             stdin=child,
-            stdout=child,
+            stdout=child if output is None else output,
             stderr=child,
             start_new_session=True,
         )

@@ -10,6 +10,7 @@ from ...errors import InvalidArgumentError
 from .. import text
 from ..output import ON_TERMINAL, Column, Output
 from ..parameters import Command, Location, at_option, limit_option, on_table, snapshot_at, writes_output
+from ..progress import Advance, counted, output_is_file, progress_bar
 from ..values import as_json, as_text, python_values
 
 if TYPE_CHECKING:
@@ -54,21 +55,27 @@ def command(
     indices = snapshot.prune_mask(predicate, time_zone="UTC") if where else None
     files = range(snapshot.files.num_rows) if indices is None else pc.indices_nonzero(indices).to_pylist()
 
-    def rows() -> Iterator[tuple[Any, ...]]:
-        for batch in batches(log, snapshot, files, needed):
+    def rows(advance: Advance) -> Iterator[tuple[Any, ...]]:
+        for batch in batches(log, snapshot, counted(files, "rows", advance), needed):
             kept = matching(batch, predicate) if where else batch
             values = [python_values(kept.column(at_)) for at_ in range(len(names))]
             yield from zip(*values, strict=True)
 
-    if output.as_json:
-        head = {"table": text.shown(log.table), "version": snapshot.version, "columns": list(names)}
-        documents = ({name: as_json(value) for name, value in zip(names, row, strict=True)} for row in rows())
-        output.json_rows(head, "rows", documents if limit is None else islice(documents, limit))
-        return
     types = {f.name: f.data_type for f in snapshot.schema}
     shown = [Column(name, right=bool(getattr(types[name], "is_numeric", False)), wraps=True) for name in names]
-    most = (limit or ON_TERMINAL) if output.is_terminal else limit
-    output.table(shown, (tuple(map(as_text, row)) for row in rows()), limit=most)
+    if output.is_terminal:
+        most = limit or ON_TERMINAL
+        with progress_bar() as advance:  # it ends before the first row is shown
+            first = [tuple(map(as_text, row)) for row in islice(rows(advance), most + 1)]
+        output.table(shown, first, limit=most)
+        return
+    with progress_bar(enabled=output_is_file()) as advance:
+        if output.as_json:
+            head = {"table": text.shown(log.table), "version": snapshot.version, "columns": list(names)}
+            documents = (dict(zip(names, map(as_json, row), strict=True)) for row in rows(advance))
+            output.json_rows(head, "rows", islice(documents, limit))
+        else:
+            output.table(shown, (tuple(map(as_text, row)) for row in rows(advance)), limit=limit)
 
 
 def _chosen(schema: "StructType", columns: str | None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import CorruptLogError
+from ...units import size
 from .. import exit_codes, text
 from ..output import Output, Style
 from ..parameters import Command, Location, on_table, writes_output
@@ -169,7 +170,7 @@ def _write(result: dict[str, Any], output: Output) -> None:
             output.line(f"    … and {total - _SHOWN:,} more (--json has up to 100)", "dim")
     orphans = result["orphans"]
     if orphans is not None and orphans["numFiles"]:
-        many = f"{text.count(orphans['numFiles'], 'file')} ({text.size(orphans['sizeInBytes'])})"
+        many = f"{text.count(orphans['numFiles'], 'file')} ({size(orphans['sizeInBytes'])})"
         output.line(f"  orphans: {many} that no version in the log has; `tablelog vacuum` removes the old ones", "dim")
     if result["errors"]:
         output.line(f"{text.count(result['errors'], 'error')}, {text.count(result['warnings'], 'warning')}", "bold red")

@@ -1,8 +1,11 @@
 """`tablelog convert`: makes a Delta table of a directory of Parquet files. It runs Spark."""
 
+from pathlib import Path
+
 import click
 
-from ...errors import TableAlreadyExistsError
+from ...errors import TableAlreadyExistsError, TableNotFoundError
+from ...units import size
 from .. import text
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
@@ -26,9 +29,12 @@ def command(location: Location, partitioned_by: str | None, statistics: bool, ma
 
     No file is rewritten: a log is added. Programs that write Parquet files there must not do so afterwards.
     """
+    from ...logstore.common.uri import local_path, scheme_of
     from ..spark_session import local_session
 
     log = location.log()
+    if scheme_of(log.table) == "file" and not Path(local_path(log.table)).is_dir():  # faster than Spark
+        raise TableNotFoundError(f"there is no directory {text.shown(log.table)}")
     if log.exists():
         raise TableAlreadyExistsError(f"{text.shown(log.table)} is a Delta table already")
     with local_session(location, master) as spark:
@@ -47,5 +53,5 @@ def command(location: Location, partitioned_by: str | None, statistics: bool, ma
             }
         )
     else:
-        many = f"{text.count(snapshot.num_files, 'file')}, {text.size(snapshot.size_in_bytes)}"
+        many = f"{text.count(snapshot.num_files, 'file')}, {size(snapshot.size_in_bytes)}"
         output.line(f"{text.shown(log.table)} is a Delta table now: {many}", "green")

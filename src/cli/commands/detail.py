@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...units import size
 from .. import text
 from ..output import Output
 from ..parameters import Command, Location, at_option, on_table, snapshot_at, writes_output
@@ -71,7 +72,7 @@ def document(snapshot: "Snapshot") -> dict[str, Any]:
 def facts(detail: dict[str, Any]) -> dict[str, str]:
     """The details for people."""
     files = detail["numFiles"]
-    mean = f", {text.size(detail['sizeInBytes'] // files)} each" if files else ""
+    mean = f", {size(detail['sizeInBytes'] // files)} each" if files else ""
     deleted = f" ({text.count(detail['numDeletedRecords'])} more are deleted by vectors)" * bool(
         detail["numDeletedRecords"]
     )
@@ -85,7 +86,7 @@ def facts(detail: dict[str, Any]) -> dict[str, str]:
         "location": detail["location"],
         "version": f"{detail['version']} of {(detail['lastModified'] or 'unknown time').replace('T', ' ')}",
         "rows": f"{text.count(detail['numRecords'])}{deleted}",
-        "files": f"{text.count(files)}, {text.size(detail['sizeInBytes'])}{mean}",
+        "files": f"{text.count(files)}, {size(detail['sizeInBytes'])}{mean}",
         **{name: value for name, value in optional.items() if value},
         "protocol": f"reader {detail['minReaderVersion']}, writer {detail['minWriterVersion']}",
         **({"created": detail["createdAt"].replace("T", " ")} if detail["createdAt"] else {}),

@@ -1,7 +1,7 @@
 """`tablelog doctor`: what this environment can do, and what a path gets."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +36,9 @@ def command(table: str | None, options: Mapping[str, Any], conf: Mapping[str, st
     """Show what this environment has: packages, Java, Spark; and for TABLE: its store, and how safe that is.
 
     For TABLE it also says whether the storage can be reached, how fast it answers, and where credentials were found,
-    never their content. Exit code 1: there is a problem.
+    never their content. Exit code 1: there is a problem, such as a PySpark or a Java that isn't supported.
     """
     document = _environment()
-    problems: list[str] = []
     if table is not None:
         from ...logstore.common.schemes import about
         from ...logstore.common.uri import scheme_of
@@ -51,48 +50,52 @@ def command(table: str | None, options: Mapping[str, Any], conf: Mapping[str, st
         backend = about(scheme_of(log.table)).backend or ""
         found = environment.credentials(backend, {**options, **conf}, os.environ)
         document["store"] = {"path": text.shown(log.table), **asdict(report), "credentials": found}
-        problems = report.problems
-        document["problems"] = problems
         if not output.as_json:
             _write_environment(document, output)
             _write_store(document["store"], report, output)
+        document["problems"] += report.problems
     elif not output.as_json:
         _write_environment(document, output)
     if output.as_json:
         output.json(document)
-    return exit_codes.PROBLEMS if problems else exit_codes.OK
+    return exit_codes.PROBLEMS if document["problems"] else exit_codes.OK
 
 
 def _environment() -> dict[str, Any]:
+    packages = environment.packages()
     path, major = environment.java()
+    spark = packages["pyspark"]
+    java = None if spark is None else environment.java_problem(path, major)
+    problems = environment.pyspark_problem(spark), java
     return {
         "tablelog": shown_version().split()[-1],
         "python": environment.python(),
         "java": {"path": path, "version": major},
-        "packages": environment.packages(),
+        "packages": packages,
         "store": None,
-        "problems": [],
+        "problems": [problem for problem in problems if problem is not None],
     }
 
 
 def _write_environment(document: dict[str, Any], output: Output) -> None:
     output.line(f"tablelog {document['tablelog']}, Python {document['python']}", "bold")
     for name, version in document["packages"].items():
-        extra = environment.extra_of(name)
         if version is None:
-            _line(output, "-", name, f"not installed: pip install 'tablelog[{extra}]'", "dim")
-        elif name == "pyspark" and not environment.supports_spark(version):
-            _line(output, "!", name, f"{version}, which isn't supported: it needs 4.1, 4.2 or 4.3", "yellow")
+            _line(output, "-", name, f"not installed: pip install 'tablelog[{environment.extra_of(name)}]'", "dim")
         else:
             _line(output, "✓", name, version, "green")
-    java = document["java"]
-    needs = f"Spark needs {environment.LEAST_JAVA} or newer"
-    if java["path"] is None:
+    path, major = document["java"]["path"], document["java"]["version"]
+    if path is None:
+        needs = f"Spark needs {environment.LEAST_JAVA} or newer"
         _line(output, "-", "java", f"not found in JAVA_HOME or PATH; {needs}", "dim")
-    elif java["version"] is None or java["version"] < environment.LEAST_JAVA:
-        _line(output, "!", "java", f"{java['version'] or 'unknown version'}, {java['path']}; {needs}", "yellow")
     else:
-        _line(output, "✓", "java", f"{java['version']}, {java['path']}", "green")
+        _line(output, "✓", "java", f"{major or 'unknown version'}, {path}", "green")
+    _write_problems(document["problems"], output)
+
+
+def _write_problems(problems: Sequence[str], output: Output) -> None:
+    for problem in problems:
+        _line(output, "✗", "problem", problem, "bold red")
 
 
 def _write_store(store: dict[str, Any], report: "StoreReport", output: Output) -> None:
@@ -107,8 +110,7 @@ def _write_store(store: dict[str, Any], report: "StoreReport", output: Output) -
         _line(output, "✓", "clock", "the store's agrees with this machine's", "green")
     places = ", ".join(store["credentials"]) or "none in settings, variables and files that are known"
     _line(output, "-", "credentials", places, "")
-    for problem in report.problems:
-        _line(output, "✗", "problem", problem, "bold red")
+    _write_problems(report.problems, output)
     output.line(f"  to prove it: tablelog conformance {store['path']}-scratch", "dim")
 
 

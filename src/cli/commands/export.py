@@ -3,14 +3,16 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import click
 
+from ... import local_file
 from ...errors import UnsupportedFeatureError
 from .. import text
 from ..output import Output
 from ..parameters import Command, Location, at_option, on_table, snapshot_at, writes_output
+from ..progress import Advance, output_is_file, progress_bar
 
 if TYPE_CHECKING:
     from ...core.table.snapshot import Snapshot
@@ -50,6 +52,8 @@ def command(
     """
     from ...core.table import manifest
 
+    if target is not None:
+        local_file.check(target)
     log = location.log()
     if as_manifest:
         if at is not None or target is not None:
@@ -74,26 +78,26 @@ def command(
             "deleted rows. Rewrite the files (REORG TABLE ... APPLY (PURGE)), or give --ignore-vectors",
             ("deletionVectors",),
         )
-    if output.as_json:
-        head = {"table": text.shown(log.table), "version": snapshot.version, "numFiles": snapshot.num_files}
-        output.json_rows(head, "files", _locations(snapshot))
-    elif target is None:
-        _write(snapshot, sys.stdout)
-    else:
-        with target.open("w", encoding="utf-8") as stream:
-            _write(snapshot, stream)
+    with progress_bar(enabled=target is not None or output_is_file()) as advance:
+        locations = _locations(snapshot, advance)
+        if output.as_json:
+            head = {"table": text.shown(log.table), "version": snapshot.version, "numFiles": snapshot.num_files}
+            output.json_rows(head, "files", locations)
+            return
+        lines = (f"{text.safe(place)}\n" for place in locations)
+        if target is None:
+            sys.stdout.writelines(lines)
+        else:
+            local_file.write(target, lines)
 
 
-def _write(snapshot: "Snapshot", stream: TextIO) -> None:
-    for place in _locations(snapshot):
-        stream.write(f"{text.safe(place)}\n")
-
-
-def _locations(snapshot: "Snapshot") -> Iterator[str]:
+def _locations(snapshot: "Snapshot", advance: Advance) -> Iterator[str]:
     """The location of each file, decoded as programs expect it: a local path, or a URL."""
     from ...core.protocol import paths
 
     column = snapshot.files.column("path")
     for start in range(0, len(column), _BLOCK):
+        advance("locations", start, len(column))
         for path in column.slice(start, _BLOCK).to_pylist():
             yield paths.absolute(snapshot.table, path)
+    advance("locations", len(column), len(column))

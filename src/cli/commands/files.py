@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...units import size
 from .. import text
 from ..output import Column, Output
 from ..parameters import Command, Location, at_option, limit_option, on_table, snapshot_at, writes_output
@@ -72,7 +73,7 @@ def command(
     snapshot = snapshot_at(location.log(), at)
     rows = selected(snapshot, where, smaller_than, larger_than, with_vectors=with_deletion_vectors)
     rows = _sorted(snapshot, rows, sort)
-    total, size = len(rows), _size(snapshot, rows)
+    total, bytes_ = len(rows), _size(snapshot, rows)
     shown = rows if limit is None else rows[:limit]
     documents = (document for document in _documents(snapshot, shown, with_stats=stats))
     if output.as_json:
@@ -80,7 +81,7 @@ def command(
             "table": text.shown(snapshot.table),
             "version": snapshot.version,
             "numFiles": total,
-            "sizeInBytes": size,
+            "sizeInBytes": bytes_,
         }
         output.json_rows(head, "files", documents)
         return
@@ -94,7 +95,7 @@ def command(
     if output.is_terminal:
         of = snapshot.num_files
         share = f" of {text.count(of)}" if total != of else ""
-        output.line(f"{text.count(total)}{share} files of version {snapshot.version}, {text.size(size)}", "dim")
+        output.line(f"{text.count(total)}{share} files of version {snapshot.version}, {size(bytes_)}", "dim")
 
 
 def selected(
@@ -205,7 +206,7 @@ def _logical(snapshot: "Snapshot", values: dict[str, Any], below: tuple[str, ...
 def _row(document: dict[str, Any], columns: Sequence[Column], *, with_stats: bool) -> tuple[str, ...]:
     values = {
         "path": document["path"],
-        "size": text.size(document["size"]),
+        "size": size(document["size"]),
         "rows": text.count(document["numRecords"]),
         "deleted": text.count(document["numDeletedRecords"]) if document["numDeletedRecords"] else "",
         "modified (UTC)": (document["modificationTime"] or "unknown").replace("T", " ")[:19],

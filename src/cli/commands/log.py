@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ...errors import TablelogError, VersionNotFoundError
+from ...units import size
 from .. import text
 from ..output import ON_TERMINAL, Column, Output
 from ..parameters import Command, Location, limit_option, on_table, version_of, writes_output
 
 if TYPE_CHECKING:
+    from ...core.deltalog import DeltaLog
     from ...core.table.difference import Change, Difference, FileGroup
     from ...core.table.snapshot import Snapshot
 
@@ -57,7 +60,10 @@ def command(location: Location, version: str | None, other: str | None, limit: i
 
     # A commit may have millions of actions: they are written as they are read.
     read = log.reader.each_action(number)
-    begun = chain(list(islice(read, 1)), read)  # an error of the first read comes before any output
+    try:
+        begun = chain(list(islice(read, 1)), read)  # an error of the first read comes before any output
+    except VersionNotFoundError as error:
+        raise _absent(log, number) from error
     actions: Iterable[dict[str, Any]] = (json.loads(to_json(action)) for action in begun)
     if output.as_json:
         head = {"table": text.shown(log.table), "version": number}
@@ -69,6 +75,20 @@ def command(location: Location, version: str | None, other: str | None, limit: i
         output.line(f"version {number}: " + ", ".join(f"{many} {name}" for name, many in counts.items()), "bold")
         total = counts.total()
     output.table(_ACTIONS, map(_row, actions), limit=limit, total=total)
+
+
+def _absent(log: "DeltaLog", version: int) -> TablelogError:
+    """The error for a version without a commit in the log: it is outside of the log's range, or missing in it."""
+    from ...core.log.segment import missing_commit
+
+    listing = log.reader.list(0)
+    versions = sorted(listing.commits)
+    if versions and versions[0] < version < versions[-1]:
+        return missing_commit(log.table, listing, version, version)
+    present = f"{versions[0]} to {versions[-1]}" if versions else "none"
+    return VersionNotFoundError(
+        f"version {version} of {text.shown(log.table)} isn't in the log; the versions that are: {present}"
+    )
 
 
 def _counted(actions: Iterable[dict[str, Any]], most: int) -> tuple[Counter[str], list[dict[str, Any]]]:
@@ -85,7 +105,7 @@ def _counted(actions: Iterable[dict[str, Any]], most: int) -> tuple[Counter[str]
 def _row(action: dict[str, Any]) -> tuple[str, ...]:
     ((name, fields),) = action.items()
     if name in ("add", "remove", "cdc"):
-        return name, fields["path"], text.size(fields.get("size")), _rows(fields.get("stats"))
+        return name, fields["path"], size(fields.get("size")), _rows(fields.get("stats"))
     hidden = {"schemaString"}
     shown = {key: value for key, value in fields.items() if key not in hidden and value not in (None, {}, [])}
     return name, json.dumps(shown, ensure_ascii=False), "", ""
@@ -105,7 +125,7 @@ def _write_difference(then: "Snapshot", now: "Snapshot", limit: int | None, outp
 
     found = difference(then, now)
     if output.as_json:
-        output.json(document(then, now, found))
+        output.json(document(then, now, found, limit))
         return
     output.line(f"from version {then.version} to version {now.version}", "bold")
     if found.is_empty:
@@ -114,7 +134,7 @@ def _write_difference(then: "Snapshot", now: "Snapshot", limit: int | None, outp
     output.facts(
         {
             "files": f"+{found.added.num_files:,}  -{found.removed.num_files:,}",
-            "bytes": f"+{text.size(found.added.size_in_bytes)}  -{text.size(found.removed.size_in_bytes)}",
+            "bytes": f"+{size(found.added.size_in_bytes)}  -{size(found.removed.size_in_bytes)}",
             "rows in these files": f"+{text.count(found.added.num_records)}  -{text.count(found.removed.num_records)}",
         }
     )
@@ -145,22 +165,22 @@ def _files(snapshot: "Snapshot", group: "FileGroup", sign: str) -> list[tuple[st
 
     files = snapshot.files.take(group.indices)
     rows = zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True)
-    return [(sign, paths.decode(path), text.size(size)) for path, size in rows]
+    return [(sign, paths.decode(path), size(bytes_)) for path, bytes_ in rows]
 
 
-def document(then: "Snapshot", now: "Snapshot", found: "Difference") -> dict[str, Any]:
-    """The difference as JSON."""
+def document(then: "Snapshot", now: "Snapshot", found: "Difference", limit: int | None) -> dict[str, Any]:
+    """The difference as JSON, with at most `limit` items in each list."""
 
     def group(snapshot: "Snapshot", files: "FileGroup") -> dict[str, Any]:
         return {
             "numFiles": files.num_files,
             "sizeInBytes": files.size_in_bytes,
             "numRecords": files.num_records,
-            "paths": snapshot.files.column("path").take(files.indices).to_pylist(),
+            "paths": snapshot.files.column("path").take(files.indices[:limit]).to_pylist(),
         }
 
     def changes(items: Sequence["Change"]) -> list[dict[str, Any]]:
-        return [{"name": item.name, "before": item.before, "after": item.after} for item in items]
+        return [{"name": item.name, "before": item.before, "after": item.after} for item in items[:limit]]
 
     return {
         "table": text.shown(now.table),

@@ -2,6 +2,7 @@
 
 import click
 
+from ...units import size
 from .. import text
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
@@ -61,6 +62,6 @@ def command(location: Location, where: str | None, zorder: str | None, full: boo
         {
             "files": f"{before.num_files:,} before, {after.num_files:,} now",
             "rewritten": f"{metrics['numFilesRemoved']:,} files as {metrics['numFilesAdded']:,}",
-            "size": f"{text.size(before.size_in_bytes)} before, {text.size(after.size_in_bytes)} now",
+            "size": f"{size(before.size_in_bytes)} before, {size(after.size_in_bytes)} now",
         }
     )

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import click
 
+from ... import local_file
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
+from ..progress import command_bar
 
 
 @click.command(
@@ -18,7 +20,7 @@ from ..parameters import Command, Location, on_table, writes_output
     "-o",
     "--output",
     "output_file",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    type=click.Path(path_type=Path),
     default="report.html",
     show_default=True,
     help="The file to write.",
@@ -38,9 +40,11 @@ def command(location: Location, output_file: Path, commits: int, check_log: bool
     """
     from ...report import report
 
-    page = report(
-        location.uri, storage_options=location.options, conf=location.conf, commits=commits, check_log=check_log
-    )
+    if not output.as_json:
+        local_file.check(output_file)
+    log = location.log()
+    with command_bar("report", log.table, enabled=not output.as_json):
+        page = report(log, commits=commits, check_log=check_log)
     if output.as_json:
         output.json(json.loads(page.to_json()))
         return

@@ -5,10 +5,12 @@ from functools import partial
 import click
 
 from ...errors import AppendOnlyTableError
+from ...units import size
 from .. import exit_codes, text
 from ..confirmation import confirmed
 from ..output import Output
 from ..parameters import Command, Location, on_table, version_of, writes_output
+from ..progress import command_bar
 
 
 @click.command(
@@ -47,14 +49,15 @@ def command(location: Location, version: str, yes: bool, output: Output) -> int:
             f"{text.shown(log.table)} is append-only: its rows can't be deleted. To allow this, set delta.appendOnly "
             "to false"
         )
-    check_there(log.table, table_files.of_table(log), change.needed(), number, partial(check_allowed, log))
+    with command_bar("RESTORE", log.table, enabled=not output.as_json):
+        check_there(log.table, table_files.of_table(log), change, number, partial(check_allowed, log))
     metrics = change.metrics
     if not output.as_json:
         output.line(f"{text.shown(log.table)}: from version {now.version} back to version {number}", "bold")
         output.facts(
             {
-                "files added again": f"{metrics['numRestoredFiles']:,}, {text.size(metrics['restoredFilesSize'])}",
-                "files removed": f"{metrics['numRemovedFiles']:,}, {text.size(metrics['removedFilesSize'])}",
+                "files added again": f"{metrics['numRestoredFiles']:,}, {size(metrics['restoredFilesSize'])}",
+                "files removed": f"{metrics['numRemovedFiles']:,}, {size(metrics['removedFilesSize'])}",
                 "schema and properties": "unchanged" if change.metadata is None else "those of the older version",
             }
         )

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from ...units import size
 from .. import exit_codes, text
 from ..confirmation import confirmed
 from ..output import Column, Output
@@ -68,7 +69,7 @@ def command(
     names = (*planned.files, *planned.directories)
     if not output.as_json:
         output.table(_COLUMNS, ((name,) for name in names), limit=limit, total=len(names))
-        many = f"{text.count(len(planned.files), 'file')}, {text.size(planned.size_in_bytes)}"
+        many = f"{text.count(len(planned.files), 'file')}, {size(planned.size_in_bytes)}"
         output.line(f"{many}, older than {text.time(window.before_ms)} UTC", "bold")
     apply = bool(names) and confirmed("Delete them?", output, yes=yes)
     removed = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import MissingDataFileError
+from ...progress import stage
 from ..protocol import deletion_vectors, features, schema
 from ..protocol.actions import Action, AddFile, DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol
 from ..protocol.schema import IDENTITY_PREFIX, StructType
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 100
 _MOST_COUNTED = 100_000
 """After this number of missing files, no more are looked for."""
+_AT_ONCE = 1_000
+"""The files between two reports of the progress."""
 _CHANGED = ("numRestoredFiles", "restoredFilesSize", "numRemovedFiles", "removedFilesSize")
 _HIGH_WATER_MARK = f"{IDENTITY_PREFIX}highWaterMark"
 _STEP = f"{IDENTITY_PREFIX}step"
@@ -147,24 +150,34 @@ def restoration(
     )
 
 
+def _parts(paths: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(paths), _AT_ONCE):
+        yield paths[start : start + _AT_ONCE]
+
+
 def check_there(
     table: str,
     files: TableFiles,
-    needed: Iterable[list[str]],
+    change: Restoration,
     version: int,
     check_allowed: Callable[[list[str]], None],
     advice: str = "",
 ) -> None:
-    """Raise MissingDataFileError if files of the version don't exist; `advice` says what else to do.
+    """Raise MissingDataFileError if files that the change adds again don't exist; `advice` says what else to do.
 
-    `needed` are their paths in the log, in pieces. `check_allowed` refuses those outside of the table.
+    `check_allowed` gets their paths in the log, in pieces, and refuses those outside of the table.
     """
     missing: list[str] = []
-    for piece in needed:
+    done, total = 0, change.metrics["numRestoredFiles"]
+    for piece in change.needed():
         check_allowed(piece)
-        missing += files.absent(piece)
+        for part in _parts(piece):
+            stage("looking for files to restore", min(done, total), total)
+            missing += files.absent(part)
+            done += len(part)
         if len(missing) >= _MOST_COUNTED:
             break
+    stage("looking for files to restore", min(done, total), total)
     missing = list(dict.fromkeys(missing))  # files of two pieces may share a file of deletion vectors
     if missing:
         least = "at least " if len(missing) >= _MOST_COUNTED else ""

@@ -4,7 +4,7 @@ It reads what Spark reads: partition values, deletion vectors, column mapping by
 doesn't have, and types that were widened since it was written.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import UnreadableDataFileError, UnsupportedEnvironmentError
@@ -28,7 +28,7 @@ _YEAR_1900_US = -2_208_988_800_000_000
 
 
 def batches(
-    log: "DeltaLog", snapshot: "Snapshot", indices: "Sequence[int] | pa.Array", columns: Sequence[str]
+    log: "DeltaLog", snapshot: "Snapshot", indices: "Iterable[int] | pa.Array", columns: Sequence[str]
 ) -> "Iterator[pa.RecordBatch]":
     """The rows of some files of a version; one batch is in memory at a time.
 

@@ -57,7 +57,7 @@ def restore(
         if not settings.of(spark, IGNORE_MISSING_FILES):
             advice = f"; or set {IGNORE_MISSING_FILES.key} to true to restore the remaining files"
             allowed = partial(external_files.check, spark, log.table, version)
-            check_there(log.table, table_files.choose(spark, log), change.needed(), version, allowed, advice)
+            check_there(log.table, table_files.choose(spark, log), change, version, allowed, advice)
         change.stage(command.txn)
         if then is now:
             return change.metrics
