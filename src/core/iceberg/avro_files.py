@@ -7,7 +7,7 @@ a compressed block may become.
 import zlib
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from pyiceberg.avro.codecs import AVRO_CODEC_KEY
 from pyiceberg.avro.decoder import BinaryDecoder
@@ -38,6 +38,8 @@ _MORE = 0x80
 _MOST_BITS = 63
 
 _Record = TypeVar("_Record", bound=StructProtocol)
+_Types: TypeAlias = dict[int, Callable[..., StructProtocol]]
+_Enums: TypeAlias = dict[int, Callable[..., Enum]]
 
 
 class DamagedAvroError(ValueError):
@@ -46,14 +48,14 @@ class DamagedAvroError(ValueError):
 
 def manifest_list(data: bytes) -> list[ManifestFile]:
     """The manifests in a manifest list. Raises DamagedAvroError."""
-    types = {-1: ManifestFile, 508: PartitionFieldSummary}
+    types: _Types = {-1: ManifestFile, 508: PartitionFieldSummary}
     return list(_records(data, MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION], types, {517: ManifestContent}))
 
 
 def live_entries(data: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
     """The entries of a manifest that aren't deleted, with what they inherit from it. Raises DamagedAvroError."""
-    types = {-1: ManifestEntry, 2: DataFile}
-    enums = {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent}
+    types: _Types = {-1: ManifestEntry, 2: DataFile}
+    enums: _Enums = {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent}
     entries: Iterator[ManifestEntry] = _records(data, MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION], types, enums)
     return [_inherited(entry, manifest) for entry in entries if entry.status != ManifestEntryStatus.DELETED]
 
@@ -61,7 +63,7 @@ def live_entries(data: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
 def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
     """The entry with the ids and numbers that its writer left to the manifest list (Iceberg's specification)."""
     added = entry.status == ManifestEntryStatus.ADDED
-    if entry.snapshot_id is None:
+    if entry.snapshot_id is None and manifest.added_snapshot_id is not None:
         entry.snapshot_id = manifest.added_snapshot_id
     if added or manifest.sequence_number == 0:
         if entry.sequence_number is None:
@@ -72,9 +74,7 @@ def _inherited(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:
     return entry
 
 
-def _records(
-    data: bytes, schema: Schema, types: dict[int, Callable[..., StructProtocol]], enums: dict[int, Callable[..., Enum]]
-) -> Iterator[_Record]:
+def _records(data: bytes, schema: Schema, types: _Types, enums: _Enums) -> Iterator[_Record]:
     try:
         decoder = _Decoder(data)
         header: AvroFileHeader = construct_reader(META_SCHEMA, {-1: AvroFileHeader}).read(decoder)
