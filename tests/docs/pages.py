@@ -13,7 +13,7 @@ from typing import Any
 _DATA = re.compile(r"/(?:data|tmp)/")
 """Where the pages say that their tables lie; a run puts another directory in its place."""
 
-_OPENS = re.compile(r"```python\s*$|<!-- setup\s*$")
+_OPENS = re.compile(r"( *)(?:```python|<!-- setup)\s*$")
 _NOT_RUN = re.compile(r"# not run: *(.*)$")
 _SHOWN = ("# +", "# |", "# > ")
 """How a comment begins that shows output: a part of a table, or after `>` another line."""
@@ -35,14 +35,15 @@ def blocks(text: str) -> list[Block]:
     """
     found, lines = [], iter(enumerate(text.splitlines(), 1))
     for number, line in lines:
-        if not _OPENS.match(line):
+        opened = _OPENS.match(line)
+        if not opened:
             continue
-        end = "```" if line.startswith("```") else "-->"
+        end = "```" if "```" in line else "-->"
         code = []
         for _, inner in lines:
             if inner.strip() == end:
                 break
-            code.append(inner)
+            code.append(inner.removeprefix(opened[1]))
         else:
             raise ValueError(f"line {number}: the block has no end")
         marked = _NOT_RUN.match(code[0]) if code else None
@@ -50,6 +51,11 @@ def blocks(text: str) -> list[Block]:
             raise ValueError(f"line {number + 1}: say why the block isn't run")
         found.append(Block("\n".join(code), number, marked[1] if marked else None))
     return found
+
+
+def has_code(page: Path) -> bool:
+    """Whether the page has a block that is run."""
+    return any(block.not_run is None for block in blocks(page.read_text(encoding="utf-8")))
 
 
 def run(page: Path, names: Mapping[str, Any], data: Path) -> None:

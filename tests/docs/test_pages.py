@@ -8,19 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from . import consoles, pages
+from . import consoles, fences, pages
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guide.md"
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-RUN_ELSEWHERE = {"index.md", "operating.md"}
-"""tests/docs/test_site.py compares the code of the first with the README's, and runs that of the second."""
-PAGES = [
-    ROOT / "README.md",
-    *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in RUN_ELSEWHERE),
-    *sorted((ROOT / "docs" / "guide").glob("*.md")),
-]
-RUN = [page for page in PAGES if any(block.not_run is None for block in pages.blocks(page.read_text(encoding="utf-8")))]
+LANDING = ROOT / "docs" / "index.md"  # has the code of the README
+PAGES = [page for page in fences.PAGES if page != LANDING and pages.has_code(page)]
 
 
 @pytest.fixture
@@ -41,13 +35,6 @@ def test_a_page_does_what_it_shows(spark: SparkSession, tmp_path: Path, page: Pa
     pages.run(page, {"spark": spark}, tmp_path)
     if page == TUTORIAL:  # its commands look at the table that its Python made
         assert consoles.run(page, tmp_path) > 0
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_points_to_what_is_there(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
 
 
 NAMED_FILE = re.compile(r"`((?:[a-z_0-9]+/)+[a-z_0-9]+\.py)[`:]")

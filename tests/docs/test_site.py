@@ -73,10 +73,6 @@ def test_the_landing_page_shows_the_code_of_the_readme_which_is_run() -> None:
     assert shown == [block.code for block in pages.blocks(readme)]
 
 
-def test_the_code_of_the_page_on_operating_runs(tmp_path: Path) -> None:
-    pages.run(DOCS / "operating.md", {}, tmp_path)
-
-
 def test_long_names_break_at_their_parts_in_tables_alone() -> None:
     name = "<code>spark.tablelog.externalPaths</code>"
     assert hooks.on_page_content(f"<p>{name}</p>") == f"<p>{name}</p>"
