@@ -17,6 +17,7 @@ from ..protocol.actions import Action, AddFile, Metadata, RemoveFile
 from ..table.changed_files import Commit
 from ..table.changes import read_commits
 from . import metadata as steps
+from .avro_files import DamagedAvroError
 from .data_files import data_files, location_of
 from .manifests import Counts, SnapshotWriter, counts_of, manifests_in
 from .storage import MetadataDirectory, metadata_name
@@ -207,14 +208,21 @@ def _remove_expired(
 ) -> None:
     """Delete the files of expired snapshots that no other snapshot has.
 
-    A manifest is in consecutive snapshots, so one that the oldest kept snapshot doesn't have is in no later one.
+    A manifest is in consecutive snapshots, so one that the oldest kept snapshot doesn't have is in no later one. Where
+    a manifest list can't be read, the files stay.
     """
-    if oldest is None:
+    needed = None if oldest is None else _manifest_paths(directory, oldest)
+    if needed is None:
         return
-    needed = {manifest.manifest_path for manifest in manifests_in(directory, oldest.manifest_list)}
     for snapshot in expired:
-        try:
-            names = {manifest.manifest_path for manifest in manifests_in(directory, snapshot.manifest_list)}
-        except FileNotFoundError:
-            continue
-        directory.delete_all([*(names - needed), snapshot.manifest_list])
+        names = _manifest_paths(directory, snapshot)
+        if names is not None:
+            directory.delete_all([*(names - needed), snapshot.manifest_list])
+
+
+def _manifest_paths(directory: MetadataDirectory, snapshot: IcebergSnapshot) -> set[str] | None:
+    """The locations of a snapshot's manifests; None if its list is missing or damaged."""
+    try:
+        return {manifest.manifest_path for manifest in manifests_in(directory, snapshot.manifest_list)}
+    except (FileNotFoundError, DamagedAvroError):
+        return None

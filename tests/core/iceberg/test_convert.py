@@ -302,6 +302,24 @@ def test_expired_snapshots_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stored == referred
 
 
+def test_expired_snapshots_with_a_damaged_list_leave_their_files(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryLogStore()
+    log = create(store=store)
+    for name in "ab":
+        commit(log, tagged(log, name))
+    damaged = snapshots_of(log)[1].manifest_list.rpartition("/")[2]
+    store.write(f"memory:///t/metadata/{damaged}", b"Obj\x01\x01", overwrite=True)
+    monkeypatch.setattr("tablelog.core.protocol.properties.TableProperties.log_retention_ms", property(lambda _: -1))
+    commit(log, tagged(log, "c"))
+    assert not caplog.records
+    assert set(snapshots_of(log)) == {3}
+    is_current(log)
+    stored = [status.path.rpartition("/")[2] for status in store.list_from("memory:///t/metadata/")]
+    assert damaged in stored
+
+
 # --- the property -------------------------------------------------------------------------------------------------
 
 
