@@ -114,7 +114,10 @@ class SnapshotWriter:
         return location
 
     def _entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
-        return avro_files.live_entries(self.directory.read(manifest.manifest_path), manifest)
+        entries = avro_files.live_entries(self.directory.read(manifest.manifest_path), manifest)
+        if len(entries) != counts_of([manifest]).files:
+            raise avro_files.DamagedAvroError(f"{manifest.manifest_path} hasn't as many files as its list says")
+        return entries
 
     def _in_pieces(self, entries: Sequence[ManifestEntry], spec_id: int) -> list[ManifestFile]:
         pieces = [entries[i : i + MOST_ENTRIES] for i in range(0, len(entries), MOST_ENTRIES)]

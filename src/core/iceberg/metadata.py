@@ -1,6 +1,7 @@
 """The metadata of an Iceberg table that follows a table's versions: pure functions of the previous metadata."""
 
 import hashlib
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -39,7 +40,7 @@ def uuid_of(table: Metadata) -> uuid.UUID:
 def version_of(metadata: TableMetadataV2) -> int:
     """The version of the log that the metadata stands for; -1: unknown."""
     text = metadata.properties.get(VERSION, "")
-    return int(text) if text.isascii() and text.isdigit() else -1
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else -1
 
 
 def snapshot_id_of(table: Metadata, version: int, previous: TableMetadataV2) -> int:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 DIRECTORY: Final = "metadata"
 _HINT: Final = "version-hint.text"
-_NAME: Final = re.compile(r"v(\d+)\.metadata\.json")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+_NAME: Final = re.compile(rf"v({_NUMBER.pattern})\.metadata\.json")
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class MetadataDirectory(FileIO):
             text = self.read(_HINT).decode(errors="replace").strip()
         except FileNotFoundError:
             return None
-        return int(text) if text.isascii() and text.isdigit() else None
+        return int(text) if _NUMBER.fullmatch(text) else None
 
     def _numbers(self) -> list[int]:
         try:

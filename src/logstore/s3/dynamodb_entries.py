@@ -1,13 +1,12 @@
 """The items of Delta's S3DynamoDBLogStore in DynamoDB: which writer won each file, and where the data is."""
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 from ...clock import Clock, SystemClock
-from ...errors import LogStoreConfigurationError, StorageError, StorageUnavailableError
+from ...errors import CorruptLogError, LogStoreConfigurationError, StorageUnavailableError
 from ...settings import declarations
 from ...settings.spark_own import HADOOP
 from ..common.conditional_put import Answer, Verdict, persist
@@ -30,10 +29,9 @@ _REJECTED = frozenset(
     }
 )
 _CREATE_SECONDS = 60.0
-_FLAGS = {"true": True, "false": False}
-_NAME_OF_FILE = re.compile(r"[^/\0]+")
-_TEMP_PATH = re.compile(r"(?!(?:.*/)?\.\.(?:/|$))[^/\0][^\0]*")
-"""A path below the directory of the file: the data of a commit is copied from it, and then it is deleted."""
+_ATTRIBUTES = ("tablePath", "fileName", "tempPath", "complete")
+_TEMPORARY = ".tmp/"
+"""The directory of temporary files, relative to that of the file."""
 
 
 class DynamoDBEntry(NamedTuple):
@@ -118,7 +116,7 @@ class Entries:
             table_path,
             lambda client: client.get_item(TableName=self._settings.table, Key=key, ConsistentRead=True).get("Item"),
         )
-        return _entry(item) if item else None
+        return _entry(item, table_path) if item else None
 
     def newest(self, table_path: str) -> DynamoDBEntry | None:
         """The item of the last file, in byte order, with a name that starts with a digit."""
@@ -133,7 +131,7 @@ class Entries:
                 Limit=1,
             )["Items"],
         )
-        return _entry(items[0]) if items else None
+        return _entry(items[0], table_path) if items else None
 
     def put_new(self, entry: DynamoDBEntry, path: str) -> Answer:
         """Send the item once, on condition that there is none; creates the table if it doesn't exist."""
@@ -185,7 +183,7 @@ class Entries:
                 TableName=self._settings.table, Key=_key(table_path, file_name), ReturnValues="ALL_OLD"
             ).get("Attributes"),
         )
-        return _entry(item) if item else None
+        return _entry(item, table_path) if item else None
 
     def _change(self, entry: DynamoDBEntry, request: Callable[[Any], Any]) -> None:
         try:
@@ -247,21 +245,21 @@ def _key(table_path: str, file_name: str) -> dict[str, Any]:
     return {"tablePath": {"S": table_path}, "fileName": {"S": file_name}}
 
 
-def _entry(item: Mapping[str, Any]) -> DynamoDBEntry:
-    """The entry in an item. Raises StorageError for one that no writer makes."""
-    try:
-        entry = DynamoDBEntry(
-            item["tablePath"]["S"], item["fileName"]["S"], item["tempPath"]["S"], _FLAGS[item["complete"]["S"].lower()]
+def _entry(item: Mapping[str, Any], table_path: str) -> DynamoDBEntry:
+    """The item as an entry. Raises CorruptLogError.
+
+    A temporary file is removed after the commit, so a path of one that isn't in its directory is refused.
+    """
+    texts = [value.get("S") if isinstance(value := item.get(name), dict) else None for name in _ATTRIBUTES]
+    table, name, temporary, complete = (text if isinstance(text, str) else "" for text in texts)
+    complete = complete.lower()
+    is_plain = name and "/" not in name and temporary.startswith(_TEMPORARY) and (name + temporary).isprintable()
+    if table != table_path or not is_plain or complete not in {"true", "false"}:
+        raise CorruptLogError(
+            f"{shown(table_path)}: the item of the file {name!r} in DynamoDB is damaged (tempPath {temporary!r}, "
+            f"complete {complete!r}). Correct it; if the file is in the log, the item can be removed"
         )
-        valid = _NAME_OF_FILE.fullmatch(entry.file_name) and _TEMP_PATH.fullmatch(entry.temp_path)
-    except (KeyError, TypeError, AttributeError):
-        valid = None
-    if not valid:
-        raise StorageError(
-            f"an item of the DynamoDB table that records commits isn't valid: {str(dict(item))[:300]}. Nothing was "
-            "read or written by it. Remove the item if no writer needs it"
-        )
-    return entry
+    return DynamoDBEntry(table, name, temporary, complete == "true")
 
 
 def _no_table(error: Exception) -> bool:

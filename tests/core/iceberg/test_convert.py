@@ -403,3 +403,27 @@ def test_a_damaged_manifest_is_written_anew(caplog: pytest.LogCaptureFixture) ->
         commit(log, tagged(log, "a").remove(1))
     assert "DamagedAvroError" in caplog.text
     assert [file.file_path for file in files_of(log, snapshots_of(log)[2])] == locations_of(log, 2)
+
+
+def test_a_manifest_that_lost_its_files_is_written_anew(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryLogStore()
+    log = create(store=store)
+    commit(log, tagged(log, "a"), tagged(log, "b"))
+    (manifest,) = manifests_of(log, snapshots_of(log)[1])
+    content = store.read(manifest.manifest_path)
+    header = content[: content.index(content[-16:]) + 16]  # up to the marker before the first block
+    store.write(manifest.manifest_path, header, overwrite=True)
+    with caplog.at_level(logging.WARNING):
+        commit(log, tagged(log, "a").remove(1))
+    assert "hasn't as many files as its list says" in caplog.text
+    assert [file.file_path for file in files_of(log, snapshots_of(log)[2])] == locations_of(log, 2)
+
+
+@pytest.mark.parametrize("data", [b"9" * 5000, b"\xff", b"-1", "²".encode()])
+def test_a_hint_that_is_no_number_costs_a_listing(data: bytes) -> None:
+    store = MemoryLogStore()
+    log = create(store=store)
+    store.write("memory:///t/metadata/version-hint.text", data, overwrite=True)
+    commit(log, tagged(log, "a"))
+    is_current(log)
+    assert store.read("memory:///t/metadata/version-hint.text") == b"2"

@@ -2,10 +2,10 @@
 
 from fuzz.target import Target
 
-from . import checkpoints, commits, names, others, schemas, sql, streams, summaries, tables, values, vectors
+from . import checkpoints, commits, dynamodb, iceberg, names, schemas, sql, streams, summaries, tables, values, vectors
 
-TARGETS: dict[str, Target] = {
-    target.name: target
-    for module in (commits, tables, checkpoints, summaries, vectors, names, values, schemas, sql, streams, others)
-    for target in module.TARGETS
-}
+_MODULES = (
+    *(commits, tables, checkpoints, summaries, vectors, names, values, schemas, sql, streams),
+    *(iceberg, dynamodb),
+)
+TARGETS: dict[str, Target] = {target.name: target for module in _MODULES for target in module.TARGETS}

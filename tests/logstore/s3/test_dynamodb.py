@@ -9,7 +9,7 @@ import pytest
 from logstore.fake_s3 import FakeS3, Reply
 from logstore.s3_crashes import each_death
 from support.clocks import NO_PAUSES
-from tablelog.errors import StorageError, StorageUnavailableError, WriteOutcomeUnknown
+from tablelog.errors import CorruptLogError, StorageError, StorageUnavailableError, WriteOutcomeUnknown
 from tablelog.logstore.common.conditional_put import Answer, Verdict
 from tablelog.logstore.s3.dynamodb_entries import DynamoDBEntry, Entries, EntrySettings, verdict_of
 from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
@@ -276,49 +276,54 @@ def test_a_temporary_file_that_is_gone_is_named(fake: FakeS3, entries: FakeEntri
         make().list_from(commit(0))
 
 
-ITEM = {
-    "tablePath": {"S": "s3a://bucket/t"},
-    "fileName": {"S": NAME},
-    "tempPath": {"S": f".tmp/{NAME}.x"},
-    "complete": {"S": "false"},
-}
-
-
 class OneItem:
-    """A client of DynamoDB whose table has this item."""
+    """DynamoDB with one item, for each request."""
 
-    def __init__(self, item: object) -> None:
-        self.item = item
+    def __init__(self, **texts: object) -> None:
+        whole = {"tablePath": "s3a://bucket/t", "fileName": NAME, "tempPath": f".tmp/{NAME}.1", "complete": "false"}
+        self.item = {key: {"S": text} for key, text in {**whole, **texts}.items() if text is not None}
 
-    def query(self, **_request: object) -> dict[str, object]:
+    def get_item(self, **_: object) -> dict[str, object]:
+        return {"Item": self.item}
+
+    def query(self, **_: object) -> dict[str, object]:
         return {"Items": [self.item]}
 
-    def get_item(self, **_request: object) -> dict[str, object]:
-        return {"Item": self.item}
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def entries_of(client: OneItem, monkeypatch: pytest.MonkeyPatch) -> Entries:
+    monkeypatch.setattr(Entries, "_client", lambda _self: client)
+    return Entries(EntrySettings())
+
+
+def test_an_item_is_read_as_delta_writes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = entries_of(OneItem(complete="TRUE", expireTime="7"), monkeypatch).newest("s3a://bucket/t")
+    assert found == DynamoDBEntry("s3a://bucket/t", NAME, f".tmp/{NAME}.1", complete=True)
 
 
 @pytest.mark.parametrize(
-    "change",
+    "texts",
     [
+        {"tempPath": NAME},
         {"tempPath": None},
-        {"complete": {"BOOL": False}},
-        {"complete": {"S": "perhaps"}},
-        {"fileName": {"N": "7"}},
-        {"fileName": {"S": "../../other/_delta_log/00000000000000000000.json"}},
-        {"fileName": {"S": ""}},
-        {"tempPath": {"S": "../../other/_delta_log/00000000000000000000.json"}},
-        {"tempPath": {"S": ".tmp/../../x"}},
-        {"tempPath": {"S": "/.tmp/x"}},
-        {"tempPath": {"S": ""}},
+        {"tempPath": f"../{NAME}"},
+        {"tempPath": ".tmp/\ud800"},
+        {"fileName": ""},
+        {"fileName": f"x/{NAME}"},
+        {"fileName": 7},
+        {"complete": None},
+        {"complete": "yes"},
+        {"tablePath": "s3a://other/t"},
     ],
 )
-def test_an_item_that_is_not_valid(change: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is copied to or from another directory because of it."""
-    item = {key: value for key, value in (ITEM | change).items() if value is not None}
-    entries = Entries(EntrySettings())
-    monkeypatch.setattr(entries, "_client", lambda: OneItem(item))
-    for read in (lambda: entries.newest("s3a://bucket/t"), lambda: entries.get("s3a://bucket/t", NAME)):
-        with pytest.raises(StorageError, match="item of the DynamoDB table that records commits isn't valid"):
-            read()
-    monkeypatch.setattr(entries, "_client", lambda: OneItem(ITEM))
-    assert entries.newest("s3a://bucket/t") == DynamoDBEntry("s3a://bucket/t", NAME, f".tmp/{NAME}.x")
+def test_a_damaged_item_is_a_typed_error_and_removes_no_commit(
+    fake: FakeS3, monkeypatch: pytest.MonkeyPatch, make: Make, texts: dict[str, object]
+) -> None:
+    make().write(commit(0), b"data")
+    store = make()
+    store._entries = entries_of(OneItem(**texts), monkeypatch)
+    with pytest.raises(CorruptLogError, match="in DynamoDB is damaged"):
+        store.list_from(commit(0))
+    assert fake.objects[f"{KEY}/{NAME}"] == b"data"

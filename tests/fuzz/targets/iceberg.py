@@ -1,6 +1,5 @@
-"""What other systems hold for a table: Iceberg's metadata beside its log, and the items of commits in DynamoDB."""
+"""Iceberg's metadata beside a log: the hint, the metadata of the version before, its manifest list and manifests."""
 
-import json
 from dataclasses import replace
 from functools import cache
 
@@ -17,7 +16,6 @@ from tablelog.core.protocol.actions import Metadata
 from tablelog.core.protocol.iceberg_compat import TAG
 from tablelog.core.txn.operation import Operation
 from tablelog.logstore.memory import MemoryLogStore
-from tablelog.logstore.s3 import dynamodb_entries
 
 _UNIFORM = {"delta.enableIcebergCompatV2": "true", "delta.universalFormat.enabledFormats": "iceberg"}
 _ID = "5a8d1f1e-0c6f-4f7e-9a51-7d1d3c1a2b3c"
@@ -29,10 +27,6 @@ _METADATA_WORDS = [
     "source-id", "field-id", "sort-orders", "order-id", "default-sort-order-id", "snapshots", "snapshot-id",
     "parent-snapshot-id", "manifest-list", "summary", "operation", "append", "delta-version", "properties",
     "current-snapshot-id", "snapshot-log", "metadata-log", "metadata-file", "timestamp-ms", "refs", "statistics", "3",
-]  # fmt: skip
-_ITEM_WORDS = [
-    "tablePath", "fileName", "tempPath", "complete", "expireTime", "S", "N", "B", "BOOL", "M", "true", "false",
-    "s3a://bucket/table", "00000000000000000007.json", ".tmp/00000000000000000007.json.a", "../..", "_delta_log/",
 ]  # fmt: skip
 
 
@@ -89,21 +83,9 @@ def manifest(data: bytes) -> None:
     assert done[1].summary["total-data-files"] == "1"
 
 
-def dynamodb_item(data: bytes) -> None:
-    """A valid entry names files of its table's log only."""
-    item = json.loads(data) if _is_object(data) else {}
-    entry = dynamodb_entries._entry(item)
-    assert "/" not in entry.file_name
-    assert not entry.temp_path.startswith("/")
-    assert ".." not in entry.temp_path.split("/")
-    assert isinstance(entry.complete, bool)
-
-
-def _is_object(data: bytes) -> bool:
-    try:
-        return isinstance(json.loads(data), dict)
-    except (ValueError, RecursionError):
-        return False
+def hint(data: bytes) -> None:
+    """A hint that is wrong costs a listing."""
+    assert _converted({f"{_DIRECTORY}/version-hint.text": data}) is not None
 
 
 def _metadata_seeds() -> list[bytes]:
@@ -115,21 +97,8 @@ def _manifest_seeds() -> list[bytes]:
     return [bytes([number]) + files[name] for number, name in enumerate(names)]
 
 
-def _item_seeds() -> list[bytes]:
-    item = {
-        "tablePath": {"S": "s3a://bucket/table"},
-        "fileName": {"S": "00000000000000000007.json"},
-        "tempPath": {"S": ".tmp/00000000000000000007.json.a"},
-        "complete": {"S": "false"},
-    }
-    return [
-        json.dumps(item).encode(),
-        json.dumps({**item, "complete": {"S": "true"}, "expireTime": {"N": "1"}}).encode(),
-    ]
-
-
 TARGETS = (
     Target("iceberg-metadata", metadata, _metadata_seeds, "json", _METADATA_WORDS),
     Target("iceberg-manifest", manifest, _manifest_seeds, "binary", keep=1),
-    Target("dynamodb-item", dynamodb_item, _item_seeds, "json", _ITEM_WORDS),
+    Target("iceberg-hint", hint, lambda: [b"1", b"2", b"7"], "text"),
 )
