@@ -2,7 +2,6 @@
 
 import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -29,26 +28,29 @@ def rows(head: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
-def raised(program: ast.AST) -> Iterator[tuple[str, str]]:
-    """The names in `condition=...` of each call, with the name of what is called."""
-    for node in ast.walk(program):
-        if isinstance(node, ast.Call):
-            called = node.func.id if isinstance(node.func, ast.Name) else ""
-            given = [keyword.value for keyword in node.keywords if keyword.arg == "condition"]
-            yield from ((name, called) for value in given for name in names(value))
-
-
-def names(node: ast.AST) -> Iterator[str]:
-    """The texts in a part of a program that have the form of a condition."""
-    for part in ast.walk(node):
-        if isinstance(part, ast.Constant) and isinstance(part.value, str) and _NAME.fullmatch(part.value):
-            yield part.value
+def raised(code: str) -> set[tuple[str, str]]:
+    """The names in `condition=...` of each call of a program, with the name of what is called."""
+    if "condition=" not in code:
+        return set()
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    return {
+        (part.value, call.func.id if isinstance(call.func, ast.Name) else "")
+        for call in calls
+        for keyword in call.keywords
+        if keyword.arg == "condition"
+        for part in ast.walk(keyword.value)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and _NAME.fullmatch(part.value)
+    }
 
 
 @cache
-def _sources() -> list[ast.AST]:
-    paths = [path for path in _SOURCE.rglob("*.py") if path.name != "error_conditions.py"]
-    return [ast.parse(path.read_text(encoding="utf-8")) for path in paths]
+def _sources() -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in _SOURCE.rglob("*.py") if path.name != "error_conditions.py"]
+
+
+@cache
+def _raised() -> set[tuple[str, str]]:
+    return {one for code in _sources() for one in raised(code)}
 
 
 def test_each_class_is_listed_with_its_condition() -> None:
@@ -64,10 +66,8 @@ def test_each_condition_is_listed_with_its_state_and_class() -> None:
 def test_each_condition_of_the_source_has_a_row_with_its_cause_and_remedy() -> None:
     listed = {name.strip("`"): (cause, remedy) for name, _, cause, remedy in rows(BY_CAUSE)}
     assert all(len(cause) > 5 and len(remedy) > 5 for cause, remedy in listed.values())
-    mentioned = {name for program in _sources() for name in names(program)}
-    given = {name for program in _sources() for name, _ in raised(program)} | {
-        kind.condition for kind in CLASSES.values()
-    }
+    mentioned = {name for code in _sources() for name in re.findall(rf'"({_NAME.pattern})"', code)}
+    given = {name for name, _ in _raised()} | {kind.condition for kind in CLASSES.values()}
     given |= {name for name in mentioned if name.startswith(("DELTA_", "TABLELOG_"))}
     assert sorted(given - listed.keys()) == []
     assert sorted(listed.keys() - mentioned) == []
@@ -78,11 +78,11 @@ def test_each_condition_of_the_source_has_a_row_with_its_cause_and_remedy() -> N
 def test_each_row_names_the_classes_that_the_source_raises() -> None:
     listed = {name.strip("`"): set(re.findall(r"\w+", classes)) for name, classes, *_ in rows(BY_CAUSE)}
     assert {name for classes in listed.values() for name in classes} <= CLASSES.keys()
-    found = {(name, called) for program in _sources() for name, called in raised(program) if called in CLASSES}
+    found = {(name, called) for name, called in _raised() if called in CLASSES}
     assert len(found) > 150
     assert sorted((name, called) for name, called in found if called not in listed[name]) == []
 
 
 def test_conditions_are_found_in_calls() -> None:
     code = 'raise A("B_C", condition="D_E" if x == "f" else "G_H.I_J", table="K_L")'
-    assert set(raised(ast.parse(code))) == {("D_E", "A"), ("G_H.I_J", "A")}
+    assert raised(code) == {("D_E", "A"), ("G_H.I_J", "A")}
