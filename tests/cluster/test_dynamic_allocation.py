@@ -36,9 +36,9 @@ def without_executors(spark: SparkSession) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.parametrize("route", ["native", "arrow"])
-def test_executors_go_between_commands(spark: SparkSession, tmp_path: Path, route: str) -> None:
-    base = made(spark, tmp_path)
+def run_without_executors(spark: SparkSession, directory: Path, route: str) -> None:
+    """Run commands each of which begins when there is no executor."""
+    base = made(spark, directory)
     with settings(spark, by_route(route)):
         for name in ("delete", "merge", "zorder"):
             without_executors(spark)
@@ -46,6 +46,11 @@ def test_executors_go_between_commands(spark: SparkSession, tmp_path: Path, rout
             KINDS[name].run(table)
             assert rows_of(table) == KINDS[name].leaves(ROWS)
             nothing_is_left_behind(table)
+
+
+@pytest.mark.parametrize("route", ["native", "arrow"])
+def test_executors_go_between_commands(spark: SparkSession, tmp_path: Path, route: str) -> None:
+    run_without_executors(spark, tmp_path, route)
 
 
 def test_executors_go_with_the_rows_of_a_merge(

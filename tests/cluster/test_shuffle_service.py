@@ -9,11 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from servers import process
-from support.commands import KINDS, ROWS, copy_of, made, nothing_is_left_behind, rows_of
-from support.table_work import STEPS, by_route, settings
+from support.table_work import STEPS
 
 from .conftest import Sessions
-from .test_dynamic_allocation import SETTINGS, without_executors
+from .test_dynamic_allocation import SETTINGS, run_without_executors, without_executors
 
 _SPARK = Path(pyspark.__file__).parent
 
@@ -59,14 +58,7 @@ def test_a_shuffle_is_read_after_its_executors_are_gone(spark: SparkSession) -> 
 
 @pytest.mark.parametrize("route", ["native", "arrow"])
 def test_executors_go_between_commands(spark: SparkSession, tmp_path: Path, route: str) -> None:
-    base = made(spark, tmp_path)
-    with settings(spark, by_route(route)):
-        for name in ("delete", "merge", "zorder"):
-            without_executors(spark)
-            table = copy_of(base, name)
-            KINDS[name].run(table)
-            assert rows_of(table) == KINDS[name].leaves(ROWS)
-            nothing_is_left_behind(table)
+    run_without_executors(spark, tmp_path, route)
 
 
 def test_the_whole_work(spark: SparkSession, tmp_path: Path) -> None:
