@@ -6,8 +6,8 @@ from pyspark.errors import ParseException, PySparkException
 
 from ...engine.connect import server_errors
 from ...errors import UnsupportedFeatureError
+from .. import statement_words
 from ..not_on_connect import refused
-from ..sql.grammar import leading
 
 _GAP = r"(?:\s|/\*.*?\*/|--[^\n]*\n)"
 _DELTA = r"(?:\bdelta\b|`delta`)"
@@ -55,13 +55,13 @@ def of_failed_statement(sql: str, error: PySparkException) -> UnsupportedFeature
 
     `None` for others. A server with a Delta of its own, such as Databricks, may know the statement.
     """
-    words = leading.leading_words(sql, 2)
+    words = statement_words.leading_words(sql, 2)
     first = words[0] if words else ""
-    if first in leading.OWN:
+    if first in statement_words.OWN:
         name = word = first
-    elif first in leading.DESCRIBE and words[-1] in leading.DESCRIBED:
+    elif first in statement_words.DESCRIBE and words[-1] in statement_words.DESCRIBED:
         name, word = " ".join(words), words[-1]
-    elif first in leading.SHARED and isinstance(error, ParseException) and (found := _OWN_CLAUSE.search(sql)):
+    elif first in statement_words.SHARED and isinstance(error, ParseException) and (found := _OWN_CLAUSE.search(sql)):
         word = found[0].upper()
         name = f"{first} ... {word}"
     else:

@@ -9,11 +9,10 @@ from pyspark.sql.types import StructType
 from ...core.deltalog import DeltaLog
 from ...engine.connect import client, delta_entries
 from ...engine.jvm.builders import WriterState
-from .. import names
+from .. import names, statement_words
 from ..conf import session_conf
 from ..options import Options
 from ..reader import load_by
-from ..sql.grammar import leading
 from ..writer import request_of, save_by
 from . import catalog
 
@@ -65,7 +64,7 @@ def save(spark: SparkSession, rows: DataFrame, state: WriterState, name: str) ->
 
 def is_drop(statement: str) -> bool:
     """Whether a statement is DROP TABLE."""
-    return leading.leading_words(statement, 2) == ["DROP", "TABLE"]
+    return statement_words.leading_words(statement, 2) == ["DROP", "TABLE"]
 
 
 def drop(spark: SparkSession, statement: str, arguments: object) -> DataFrame:

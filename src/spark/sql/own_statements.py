@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...engine.jvm.statements import lexer
 from ...errors import InvalidArgumentError
-from .grammar import leading, nodes
+from .. import statement_words
+from .grammar import nodes
 from .grammar.nodes import Parsed
 from .grammar.parser import parse
 from .statements import clone, maintenance
@@ -20,8 +21,8 @@ def before_spark(spark: SparkSession, text: Any) -> Parsed | None:
     """
     if not isinstance(text, str):
         return None
-    words = leading.leading_words(text, 2)
-    if words[:1] and words[0] in leading.OWN:
+    words = statement_words.leading_words(text, 2)
+    if words[:1] and words[0] in statement_words.OWN:
         return _parsed(spark, text)
     if _is_described(words):
         try:
@@ -38,8 +39,8 @@ def after_spark(spark: SparkSession, text: Any) -> Parsed | None:
     """
     if not isinstance(text, str):
         return None
-    words = leading.leading_words(text, 2)
-    return _parsed(spark, text) if words[:1] and (words[0] in leading.SHARED or _is_described(words)) else None
+    words = statement_words.leading_words(text, 2)
+    return _parsed(spark, text) if words[:1] and (words[0] in statement_words.SHARED or _is_described(words)) else None
 
 
 def run(spark: SparkSession, parsed: Parsed, args: Any) -> DataFrame:
@@ -71,7 +72,7 @@ def run(spark: SparkSession, parsed: Parsed, args: Any) -> DataFrame:
 
 
 def _is_described(words: list[str]) -> bool:
-    return len(words) == 2 and words[0] in leading.DESCRIBE and words[1] in leading.DESCRIBED
+    return len(words) == 2 and words[0] in statement_words.DESCRIBE and words[1] in statement_words.DESCRIBED
 
 
 def _parsed(spark: SparkSession, text: str) -> Parsed | None:

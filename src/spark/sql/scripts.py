@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ...engine.jvm import plans
 from ...engine.jvm.statements import scripts, statements
 from ...errors import InvalidArgumentError
-from .grammar import leading
+from .. import statement_words
 from .handlers import HANDLERS
 from .statement import LogicalPlan
 
@@ -38,12 +38,12 @@ def run_immediate(spark: SparkSession, plan: LogicalPlan, run: RunText) -> DataF
     statement = scripts.immediate(spark, plan)
     if statement is None:
         return None
-    first = [word.upper() for word in leading.leading_words(statement.text, 1)]
+    first = [word.upper() for word in statement_words.leading_words(statement.text, 1)]
     if first in (["BEGIN"], ["SELECT"], ["VALUES"]):
         return None  # a query, or a script, which Spark refuses
     if not statement.into:
         return run(statement.text, statement.args)
-    if (first and first[0] in leading.OWN) or _is_command(spark, statement.text):
+    if (first and first[0] in statement_words.OWN) or _is_command(spark, statement.text):
         raise InvalidArgumentError(
             f"EXECUTE IMMEDIATE ... INTO takes a query, not a command, and nothing was run: {statement.text}",
             condition="INVALID_STATEMENT_FOR_EXECUTE_INTO",

@@ -16,8 +16,8 @@ from tablelog.engine.connect import sql_text
 from tablelog.engine.jvm.statements.lexer import Token, read_printed
 from tablelog.errors import CorruptLogError, InvalidArgumentError
 from tablelog.spark.sql.grammar import nodes
-from tablelog.spark.sql.grammar.leading import leading_words
 from tablelog.spark.sql.grammar.parser import parse
+from tablelog.spark.statement_words import leading_words
 
 _TOKENS = re.compile(
     r"""(?P<hidden>\s+|--[^\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?)

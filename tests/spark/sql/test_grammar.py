@@ -7,8 +7,8 @@ import pytest
 from tablelog.engine.jvm.statements import lexer
 from tablelog.errors import InvalidArgumentError
 from tablelog.spark.sql.grammar import nodes
-from tablelog.spark.sql.grammar.leading import leading_words
 from tablelog.spark.sql.grammar.parser import parse
+from tablelog.spark.statement_words import leading_words
 
 
 @pytest.fixture(scope="module")
