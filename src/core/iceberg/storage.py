@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyiceberg.io import FileIO, InputFile, OutputFile
 from pyiceberg.table.metadata import TableMetadataUtil, TableMetadataV2
 
-from ...errors import CorruptLogError, WriteOutcomeUnknown
+from ...errors import WriteOutcomeUnknown
 from .data_files import location_of
 
 if TYPE_CHECKING:
@@ -77,19 +77,19 @@ class MetadataDirectory(FileIO):
     def current(self) -> tuple[int, TableMetadataV2 | None]:
         """The newest metadata and its number; (0, None) if there is none. Damaged metadata is None with its number.
 
-        It costs two reads: of the hint, and of the number after the newest one.
+        It costs three reads: of the hint, of the newest one, and of the number after it.
         """
-        number, data = self._hinted(), b""
-        if number is None:
+        number = self._hinted() or 0
+        content: bytes | None = None
+        if number:
+            content = self._data(number)
+            while content is not None and (newer := self._data(number + 1)) is not None:
+                number, content = number + 1, newer
+        if content is None:  # there is no hint, or it is wrong
             number = max(self._numbers(), default=0)
-        else:
-            while (newer := self._data(number + 1)) is not None:
-                number, data = number + 1, newer
-        if not number:
-            return 0, None
-        content = data or self._data(number)
+            content = self._data(number) if number else None
         if content is None:
-            raise CorruptLogError(f"{self.location}/{_HINT} names {metadata_name(number)}, which doesn't exist")
+            return 0, None
         return number, self._parsed(number, content)
 
     def _parsed(self, number: int, content: bytes) -> TableMetadataV2 | None:

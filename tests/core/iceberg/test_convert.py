@@ -419,8 +419,8 @@ def test_a_manifest_that_lost_its_files_is_written_anew(caplog: pytest.LogCaptur
     assert [file.file_path for file in files_of(log, snapshots_of(log)[2])] == locations_of(log, 2)
 
 
-@pytest.mark.parametrize("data", [b"9" * 5000, b"\xff", b"-1", "²".encode()])
-def test_a_hint_that_is_no_number_costs_a_listing(data: bytes) -> None:
+@pytest.mark.parametrize("data", [b"9" * 5000, b"\xff", b"-1", "²".encode(), b"7", b"0"])
+def test_a_hint_that_is_wrong_costs_a_listing(data: bytes) -> None:
     store = MemoryLogStore()
     log = create(store=store)
     store.write("memory:///t/metadata/version-hint.text", data, overwrite=True)
