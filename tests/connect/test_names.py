@@ -166,10 +166,17 @@ def test_what_is_refused(spark: Any, named: Table) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["DROP TABLE named", "drop /* it */ table if exists default.named", "DROP TABLE IDENTIFIER(:name)"]
+    "statement",
+    [
+        "DROP TABLE named",
+        "drop /* it */ table if exists default.named",
+        "DROP TABLE IDENTIFIER(:name)",
+        "DROP TABLE IDENTIFIER({name})",
+    ],
 )
 def test_drop_table(spark: Any, named: Table, statement: str) -> None:
-    assert spark.sql(statement, {"name": "named"} if ":name" in statement else None).collect() == []
+    formatted = {"name": "named"} if "{name}" in statement else {}
+    assert spark.sql(statement, {"name": "named"} if ":name" in statement else None, **formatted).collect() == []
     assert not spark.catalog.tableExists("named")
     assert named.rows() == [0, 1, 2, 3]
     with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):

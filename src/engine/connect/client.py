@@ -303,9 +303,11 @@ def relations(frame: "DataFrame") -> list[Any]:
     return [one for one in messages(proto) if one.DESCRIPTOR.name == "Relation"]
 
 
-def sql(spark: "SparkSession", statement: str, arguments: Any = None) -> "DataFrame":
+def sql(
+    spark: "SparkSession", statement: str, arguments: Any = None, formatted: Mapping[str, Any] | None = None
+) -> "DataFrame":
     """PySpark's own `spark.sql`, without the checks of the method that `enable` puts in its place."""
-    rows: DataFrame = unwrap(type(spark).sql)(spark, statement, args=arguments)
+    rows: DataFrame = unwrap(type(spark).sql)(spark, statement, args=arguments, **(formatted or {}))
     return rows
 
 

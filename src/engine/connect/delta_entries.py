@@ -5,7 +5,7 @@ with a Python data source for it, which can do nothing. The client's own session
 would take a Delta table for one without columns, and saveAsTable in another format could replace it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -39,10 +39,10 @@ def create(spark: "SparkSession", name: str, location: str | None) -> None:
         client.sql(session, f"CREATE TABLE IF NOT EXISTS {name} USING delta{at}", arguments)
 
 
-def drop(spark: "SparkSession", statement: str, arguments: Any = None) -> None:
-    """Run a statement DROP TABLE for a Delta table of the catalog, with the `args` of `spark.sql`."""
+def drop(spark: "SparkSession", statement: str, arguments: Any, formatted: Mapping[str, Any]) -> None:
+    """Run a statement DROP TABLE for a Delta table of the catalog, with the `args` and the keywords of `spark.sql`."""
     with _with_source(spark, "can't drop the table: drop it by that source") as session:
-        client.sql(session, statement, arguments)
+        client.sql(session, statement, arguments, formatted)
 
 
 @contextmanager

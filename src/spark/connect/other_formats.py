@@ -49,23 +49,12 @@ def check(spark: SparkSession, path: object, options: Mapping[str, object], *, o
             raise overwrite_refusal(location, table)
 
 
-def check_table(spark: SparkSession, name: str) -> None:
+def check_table(spark: SparkSession, name: str, *, replaces: bool = False) -> None:
     """The same check for the directory of a catalog table, which an earlier conversion may have made a Delta table.
 
-    It makes one request, for a temporary view two. A name that the catalog doesn't have passes, and that of a Delta
-    table: Spark can't write to one. For saveAsTable, use `check_saved`.
+    It makes one request, for a temporary view two. A name that the catalog doesn't have passes. That of a Delta table
+    passes too, because Spark can't write to one, unless the writer `replaces` the table of this name (saveAsTable).
     """
-    _check_table(spark, name)
-
-
-def check_saved(spark: SparkSession, name: str) -> None:
-    """The same check for saveAsTable, which would also drop a Delta table with this name when it overwrites it."""
-    if _check_table(spark, name):
-        raise saved_refusal(name)
-
-
-def _check_table(spark: SparkSession, name: str) -> bool:
-    """`check_table`; returns whether it is the name of a Delta table."""
     try:
         rows = client.sql(spark, f"DESCRIBE TABLE EXTENDED {name}").collect()
         details = {row["col_name"]: row["data_type"] for row in rows[_start_of_details(rows) :]}
@@ -73,12 +62,13 @@ def _check_table(spark: SparkSession, name: str) -> bool:
         if not details:  # a temporary view, by which Spark writes to the directory that the view reads
             files = spark.read.table(name).inputFiles()
             location = unquote(files[0].rpartition("/")[0]) if files else None
+        is_delta = details.get("Provider", "").lower() == "delta"  # the session has a source of this name
     except PySparkException as error:
-        return server_errors.lacks_delta_source(error)
-    if details.get("Provider", "").lower() == "delta":  # the session has a source of this name
-        return True
-    check(spark, location, {})
-    return False
+        is_delta, location = server_errors.lacks_delta_source(error), None
+    if is_delta and replaces:
+        raise saved_refusal(name)
+    if not is_delta:
+        check(spark, location, {})
 
 
 def check_stream_table(spark: SparkSession, name: str) -> None:

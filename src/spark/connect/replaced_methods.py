@@ -65,9 +65,7 @@ class _Methods:
                     other_formats.check(spark, path, client.options_of(self_) | options, overwrites=overwrites)
                 original(self_, path, format, mode, partitionBy, **options)
                 return
-            self_.format("delta").mode(mode).options(**_given(options))
-            if partitionBy is not None:
-                self_.partitionBy(partitionBy)
+            _set_batch(self_, mode, partitionBy, options)
             save_by(spark, client.frame_of(self_), _state_of(self_), path)
 
         return save
@@ -79,14 +77,12 @@ class _Methods:
             arguments = signature.bind(self_, *args, **kwargs).arguments
             spark = client.session_of(self_)
             if self._is_delta(self_, arguments.get("format")):
-                self_.format("delta").mode(arguments.get("mode")).options(**_given(arguments.get("options", {})))
-                if arguments.get("partitionBy") is not None:
-                    self_.partitionBy(arguments["partitionBy"])
+                _set_batch(self_, arguments.get("mode"), arguments.get("partitionBy"), arguments.get("options", {}))
                 tables.save(spark, client.frame_of(self_), _state_of(self_), arguments["name"])
                 return
             if self._is_enabled(spark):
                 _check_location(self_, arguments)
-                other_formats.check_saved(spark, arguments["name"])
+                other_formats.check_table(spark, arguments["name"], replaces=True)
             original(self_, *args, **kwargs)
 
         return save_as_table
@@ -221,7 +217,7 @@ class _Methods:
                 if not self._is_enabled(self_):
                     raise
                 if tables.is_drop(sqlQuery) and server_errors.lacks_delta_source(error):
-                    return tables.drop(self_, sqlQuery, args)
+                    return tables.drop(self_, sqlQuery, args, kwargs)
                 refusal = refusals.of_failed_statement(sqlQuery, error)
                 if refusal is None:
                     raise
@@ -287,6 +283,13 @@ def _state_of(writer: Any) -> WriterState:
         bucketed=state.bucketed,
         sorted=state.sorted,
     )
+
+
+def _set_batch(writer: Any, mode: Any, partition_by: Any, options: dict[str, Any]) -> None:
+    """Set what PySpark's `save` and `saveAsTable` take as arguments."""
+    writer.format("delta").mode(mode).options(**_given(options))
+    if partition_by is not None:
+        writer.partitionBy(partition_by)
 
 
 def _set_stream(writer: Any, arguments: Mapping[str, Any]) -> None:

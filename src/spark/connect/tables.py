@@ -67,7 +67,7 @@ def is_drop(statement: str) -> bool:
     return statement_words.leading_words(statement, 2) == ["DROP", "TABLE"]
 
 
-def drop(spark: SparkSession, statement: str, arguments: object) -> DataFrame:
-    """Run DROP TABLE of a Delta table; `arguments` are those of `spark.sql`."""
-    delta_entries.drop(spark, statement, arguments)
+def drop(spark: SparkSession, statement: str, arguments: object, formatted: Mapping[str, object]) -> DataFrame:
+    """Run DROP TABLE of a Delta table; `arguments` and `formatted` are `args` and the keywords of `spark.sql`."""
+    delta_entries.drop(spark, statement, arguments, formatted)
     return spark.createDataFrame([], StructType())
