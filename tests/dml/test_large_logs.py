@@ -19,19 +19,24 @@ from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
 from tablelog.core.txn import bulk_actions
 from tablelog.dml.command.command import Command
-from tablelog.engine.read import large_log, selection
+from tablelog.engine.read import file_groups, large_log, selection
 from tablelog.errors import ConcurrentAppendException, ConcurrentDeleteReadException
 from tablelog.settings.declarations import (
     AUTO_COMPACT,
     AUTO_COMPACT_MIN_NUM_FILES,
+    CHECKPOINT_PART_SIZE,
     CLUSTERING_MIN_CUBE_SIZE,
+    DELETE_BY_VECTORS,
     LOG_DRIVER_BYTES,
+    MERGE_BY_VECTORS,
     OPTIMIZE_BATCH_SIZE,
     RETENTION_CHECK,
     SNAPSHOT_PARTITIONS,
+    UPDATE_BY_VECTORS,
 )
 from tablelog.spark import DeltaTable, conf
 
+BY_VECTORS = DELETE_BY_VECTORS, UPDATE_BY_VECTORS, MERGE_BY_VECTORS
 LARGE = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
 _TIMES = ("Time", "Bytes", "Size")
 """Parts of the names of metrics that differ between runs: a file of the same rows may have another size."""
@@ -39,7 +44,7 @@ _TIMES = ("Time", "Bytes", "Size")
 
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Twelve files in three partitions in a checkpoint with vectors and structs of statistics, and two commits more."""
+    """Twelve files in three partitions in a checkpoint of three parts with vectors and structs of statistics, and two commits more."""
     table = Table(spark, tmp_path_factory.mktemp("large") / "table")
     properties = {
         "delta.enableDeletionVectors": "true",
@@ -51,7 +56,7 @@ def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table
         rows = spark.range(first, first + 12, 1, 1).select("id", (F.col("id") % 3).cast("int").alias("p"))
         table.write(rows, by=("p",), **(properties if not first else {}))
     table.delta.delete("id in (1, 15)")
-    DeltaLog.for_path(table.path).checkpoint()
+    DeltaLog.for_path(table.path, conf={CHECKPOINT_PART_SIZE.key: "5"}).checkpoint()
     table.write(values(spark, (60, 0), (64, 0), (61, 1)))
     table.delta.delete("id in (2, 60)")
     source = Table(spark, table.root.parent / "source")
@@ -125,7 +130,6 @@ OTHERS: dict[str, Callable[[Table], Any]] = {
     "delete by opaque partitions and data": lambda t: t.delta.delete("concat('x', p) = 'x1' and id % 2 = 0"),
     "delete nothing": lambda t: t.delta.delete("id > 1000"),
     "delete never": lambda t: t.delta.delete("p = 1 and p = 2"),
-    "delete by true": lambda t: t.delta.delete("true"),
     "update by data": lambda t: t.delta.update("id between 20 and 30", {"id": "id + 500"}),
     "update a partition": lambda t: t.delta.update("p = 2", {"id": "id + 500"}),
     "merge by data": _merged("t.id = s.id"),
@@ -181,6 +185,53 @@ def test_the_same_as_on_a_small_log(base: Table, monkeypatch: pytest.MonkeyPatch
         run(other)
     assert outcome(other, before) == outcome(small, before)
     assert jobs == expected
+
+
+def _from_executors(table: Table) -> None:
+    source = table.spark.range(0, 900, 7, 2).where("id % 2 = 1").withColumn("n", F.col("id") % 3).alias("s")
+    merge = table.delta.alias("t").merge(source, "t.id + 0 = s.id").whenMatchedUpdate("s.n > 0", set={"id": "-s.id"})
+    merge.whenMatchedDelete().execute()
+
+
+GROUPED: dict[str, Callable[[Table], Any]] = {
+    "delete": lambda t: t.delta.delete("id % 2 = 0"),
+    "delete by opaque partitions": lambda t: t.delta.delete("concat('x', p) <> 'x1' and id % 5 = 0"),
+    "delete nothing": lambda t: t.delta.delete("id % 1000 = 999"),
+    "update": lambda t: t.delta.update("id % 7 = 3", {"id": "id + 500"}),
+    "replaceWhere": lambda t: t.write(values(t.spark, (990, 0)), "overwrite", replaceWhere="id % 10 = 0"),
+    "merge": _merged("t.id = s.id + 20 * t.p"),
+    "merge of a large source": _from_executors,
+    "merge, not matched by source": _merged("t.id = s.id", by_source="t.id % 9 = 5"),
+}
+
+
+@pytest.mark.parametrize("by_vectors", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", GROUPED)
+def test_a_condition_that_excludes_few_files_is_searched_in_groups(
+    base: Table, monkeypatch: pytest.MonkeyPatch, name: str, by_vectors: bool
+) -> None:
+    """The driver has the columns of one group at a time, and then those of the files with matching rows."""
+    before, small, other = base.version, copy_of(base, f"{name}, alone {by_vectors}"), copy_of(base, f"{name}, grouped {by_vectors}")
+    persistent = {setting.key: str(by_vectors).lower() for setting in BY_VECTORS}
+    monkeypatch.setattr(file_groups, "MOST_FILES", 4)
+    selected: list[int] = []
+    select = Command.select_files
+
+    def noted(self: Command, files: Any) -> None:
+        selected.append(files.num_rows)
+        select(self, files)
+
+    with settings(base.spark, persistent):
+        GROUPED[name](small)
+        with monkeypatch.context() as patched, large(other, patched) as jobs:
+            patched.setattr(Command, "select_files", noted)
+            GROUPED[name](other)
+    assert outcome(other, before) == outcome(small, before)
+    *groups, needed = selected
+    assert len(groups) > 2
+    assert max(groups) <= 4
+    assert needed < sum(groups)
+    assert jobs.count("Filters") > 2  # the first one counts the files, each other reads a part of the checkpoint
 
 
 def test_mapped_columns_and_generated_partitions(

@@ -13,15 +13,17 @@ from pyspark.sql import functions as F
 from support.commands import copy_of
 from support.large_tables import CHANGE_FEED, FEATURES, check_not_loaded, noted_lines, rows, with_history
 from support.spark_tables import Table
+from support.table_work import settings
 from tablelog.core import AddFile, DeltaLog, Operation
 from tablelog.core.log.columns import adds_of, removes_of
 from tablelog.core.protocol.actions import RemoveFile
-from tablelog.core.txn import bulk_actions, whole_removal
+from tablelog.core.txn import bulk_actions, commit_loop, whole_removal
 from tablelog.core.txn.whole_removal import WholeRemoval
 from tablelog.dml.alter.create import Definition, create
 from tablelog.dml.change import update
 from tablelog.dml.command import whole_files
 from tablelog.dml.command.command import Command
+from tablelog.engine.read import file_groups
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
@@ -31,6 +33,7 @@ from tablelog.errors import (
     StorageError,
 )
 from tablelog.logstore.local.store import LocalLogStore
+from tablelog.settings.declarations import LOG_DRIVER_BYTES
 from tablelog.spark import DeltaTable, conf
 
 PROPERTIES = {**FEATURES, **CHANGE_FEED}
@@ -131,6 +134,97 @@ def _changes(table: Table, version: int) -> list[str]:
         return []  # a replaced table, whose earlier columns differ
     options = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
     return sorted(map(str, table.read(**options).drop("_commit_timestamp").collect()))
+
+
+_KEYS = "p is not null"
+PARTITIONS: dict[str, Callable[[Table], Any]] = {
+    "delete": lambda t: t.delta.delete("p is null or p = 'a b/%'"),
+    "delete by what only Spark evaluates": lambda t: t.delta.delete("coalesce(length(p), 5) > 3"),
+    "update": lambda t: t.delta.update("coalesce(p, 'x') <> 'a b/%'", {"id": "id + 1000", "p": "concat(p, 'y')"}),
+    "replaceWhere": lambda t: t.write(rows(t.spark, 900, 6).where("p is not null"), "overwrite", replaceWhere=_KEYS),
+    "rearranged": lambda t: t.write(t.read().where(_KEYS), "overwrite", replaceWhere=_KEYS, dataChange="false"),
+    "dynamic overwrite": lambda t: t.write(
+        rows(t.spark, 900, 6).where("p is not null"), "overwrite", partitionOverwriteMode="dynamic"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_very_many_files_of_partitions(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whole partitions are removed in pieces, the other files stay, and so does a file that comes between."""
+    known = {a["add"]["path"] for v in range(base.version + 1) for a in base.actions(v) if "add" in a}
+    small, large = copy_of(base, f"{name} by partitions, small"), copy_of(base, f"{name} by partitions, large")
+    conf.forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(bulk_actions, "_BYTES", 1 << 40)
+        PARTITIONS[name](small)
+    assert not in_pieces
+    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
+    with settings(base.spark, {LOG_DRIVER_BYTES.key: "0"}):
+        conf.forget()
+        PARTITIONS[name](large)
+    assert in_pieces == ["lines"]
+    assert committed(large, known) == committed(small, known)
+    conf.forget()
+    assert state(large, known) == state(small, known)
+    commit = large.root / "_delta_log" / f"{large.version:020}.json"
+    commit.write_bytes(
+        commit.read_bytes().partition(b"\n")[0]
+    )  # the checkpoint has the state, the commit only its time
+    conf.forget()
+    assert state(large, known) == state(small, known)
+
+
+@pytest.mark.parametrize(
+    ("winner", "error"),
+    [
+        (lambda t: t.write(rows(t.spark, 801, 1)), ConcurrentAppendException),
+        (lambda t: t.delta.delete("id = 1 or id = 4 or id = 13 or id = 16"), ConcurrentDeleteReadException),
+        (lambda t: t.write(rows(t.spark, 800, 1).where("p is null")), None),
+        (lambda t: t.delta.delete("p is null and id > 15"), None),
+        (lambda t: t.delta.delete("p is null"), None),
+        (lambda t: t.delta.optimize().where("p is null").executeCompaction(), None),
+    ],
+    ids=["append", "delete", "append elsewhere", "marks elsewhere", "delete elsewhere", "optimize elsewhere"],
+)
+def test_a_concurrent_commit_to_other_partitions(
+    base: Table,
+    in_pieces: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    winner: Callable[[Table], Any],
+    error: type[Exception] | None,
+) -> None:
+    """The removal of partitions goes on after commits to others, and the checkpoint has what these did."""
+    number = len(list(base.root.parent.iterdir()))
+    small, table = copy_of(base, f"first {number}"), copy_of(base, f"between {number}")
+    conf.forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(bulk_actions, "_BYTES", 1 << 40)
+        winner(small)
+        small.delta.delete("p is not null")
+    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
+    _between(monkeypatch, lambda: winner(Table(table.spark, table.root)))
+    before = table.version
+    with settings(base.spark, {LOG_DRIVER_BYTES.key: "0"}):
+        conf.forget()
+        if error is not None:
+            with pytest.raises(error):
+                table.delta.delete("p is not null")
+            assert table.version == before + 1
+            return
+        table.delta.delete("p is not null")
+    assert table.version == before + 2
+    conf.forget()
+    assert list((table.root / "_delta_log").glob(f"{table.version:020}.checkpoint*"))
+    told = [state(one, set()) for one in (table, small)]
+    assert len(told[0][0]) == len(told[1][0])
+    assert told[0][2:] == told[1][2:]
+    log = DeltaLog.for_path(table.path)
+    files, gone = log.snapshot().add_files(), removes_of(log.snapshot().tombstones)
+    assert not {one.key for one in files} & {one.key for one in gone}
+    assert len(gone) == len(DeltaLog.for_path(small.path).snapshot().tombstones)
 
 
 def test_an_update_of_all_rows_goes_through_the_files_in_slices(
@@ -240,6 +334,26 @@ def _between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], Any]) -> None:
     monkeypatch.setattr(WholeRemoval, "lines", interleaved)
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_a_blind_append_between_stays(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """The removal leaves the files of blind appends in the table and in the checkpoint, also those of large commits."""
+    table = copy_of(base, f"stays {large}")
+    table.delta.setProperties({"delta.isolationLevel": "WriteSerializable"})
+
+    def appends() -> None:
+        for first in (800, 801):
+            Table(table.spark, table.root).write(rows(table.spark, first, 1))
+        if large:
+            monkeypatch.setattr(commit_loop, "is_large", lambda status: True)
+
+    _between(monkeypatch, appends)
+    table.delta.delete()
+    conf.forget()
+    assert [row[0] for row in table.rows()] == [800, 801]
+
+
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
@@ -283,18 +397,6 @@ def test_a_concurrent_commit(
     assert in_pieces == ["lines", "lines"]  # the second attempt writes the same lines again
     conf.forget()
     assert [row[0] for row in table.rows()] == [900, 901, 902]
-
-
-def test_a_write_serializable_append_between_stays(
-    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The append was a blind one, so the removal leaves its file in the table, and in the checkpoint."""
-    table = copy_of(base, "stays")
-    table.delta.setProperties({"delta.isolationLevel": "WriteSerializable"})
-    _between(monkeypatch, lambda: Table(table.spark, table.root).write(rows(table.spark, 800, 1)))
-    table.delta.delete()
-    conf.forget()
-    assert [row[0] for row in table.rows()] == [800]
 
 
 def test_nothing_is_left_of_a_failed_write(base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

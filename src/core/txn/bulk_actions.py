@@ -17,7 +17,13 @@ LINES = 1 << 13
 
 
 class BulkActions(Protocol):
-    """What a commit does to all files of a large table: it removes them, or replaces them by those of a version."""
+    """What a commit does to the files of a large table: it removes all of them or those of some partitions, or replaces
+    them by those of a version.
+    """
+
+    @property
+    def every_file(self) -> bool:
+        """Whether the commit depends on every file, also on those that concurrent commits add or remove."""
 
     @property
     def num_added(self) -> int:

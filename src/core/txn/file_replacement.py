@@ -6,7 +6,7 @@ For RESTORE and clones with millions of files. A file of both versions, by its p
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..log.replay import NO_FILES, CommitOverlay, Header, Totals
 from ..protocol import iceberg_compat, properties, row_tracking
@@ -57,6 +57,7 @@ class FileReplacement:
     version: int = 0
     first_row_id: int = 0
     row_id_mark: int | None = None
+    every_file: ClassVar[bool] = True
 
     @property
     def num_added(self) -> int:

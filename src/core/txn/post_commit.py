@@ -55,7 +55,10 @@ def after_commit(
         bulk: What the commit does to files beside its actions.
     """
     if bulk is not None:
-        _after_bulk(log, bulk, [*(winner.actions for winner in winners), actions], version, info)
+        # The actions of a winner that is too large for memory aren't all known here.
+        known = all(winner.more is None for winner in winners)
+        commits = [*(winner.actions for winner in winners), actions] if known else None
+        _after_bulk(log, bulk, commits, version, info)
         return
     try:
         rows = [*((w.version, w.actions) for w in winners if w.more is None), (version, (info, *actions))]
@@ -99,13 +102,16 @@ def after_commit(
 
 
 def _after_bulk(
-    log: "WritableLog", bulk: "BulkActions", commits: Sequence[Sequence[Action]], version: int, info: CommitInfo
+    log: "WritableLog", bulk: "BulkActions", commits: Sequence[Sequence[Action]] | None, version: int, info: CommitInfo
 ) -> None:
-    """Write the checkpoint of the version at once: it spares all readers the reading of the commit."""
+    """Write the checkpoint of the version at once: it spares all readers the reading of the commit.
+
+    `commits` are as in `BulkActions.after`; `None`: the version must be read from the log.
+    """
     log.forget()
     try:
         time_ms = info.timestamp if info.in_commit_timestamp is None else info.in_commit_timestamp
-        written = bulk.after(commits, version, time_ms or 0)
+        written = None if commits is None else bulk.after(commits, version, time_ms or 0)
         if written is None:
             log.snapshot()
             written = log.snapshot(version)

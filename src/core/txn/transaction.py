@@ -153,12 +153,13 @@ class Transaction:
         self._files.append(files)
         return files
 
-    def read_predicate(self, predicate: "Predicate", *, time_zone: str) -> None:
+    def read_predicate(self, predicate: "Predicate", *, time_zone: str, every_file: bool = False) -> None:
         """Record that the caller selected files by `predicate`; record the files with `read_keys` or `read_table`.
 
-        `time_zone` is the time zone of partition timestamps that name none.
+        `time_zone` is the time zone of partition timestamps that name none. With `every_file`, each file counts as read
+        whose partition may satisfy the predicate: for a caller that read too many to record them.
         """
-        self._predicates.append(ReadPredicate(predicate, time_zone))
+        self._predicates.append(ReadPredicate(predicate, time_zone, every_file))
 
     def read_whole_table(self) -> None:
         """Record the whole table as read: any file that another commit adds or removes is then relevant."""
@@ -335,8 +336,7 @@ class Transaction:
     ) -> tuple[Staged, ReadSet, IsolationLevel]:
         base = self._base()
         if bulk is not None:
-            # Also files that concurrent commits add or remove.
-            self._whole_table = True
+            self._whole_table = self._whole_table or bulk.every_file
             if bulk.num_removed and bulk.data_change:
                 check_removable(base)
         prepared = prepare(base, actions, operation, metadata=self._metadata, protocol=self._protocol)

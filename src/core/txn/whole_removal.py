@@ -1,9 +1,11 @@
-"""The removal of every file of a version, read from its checkpoint in pieces: for commits with millions of removes."""
+"""The removal of every file of a version, or of whole partitions, read from its checkpoint in pieces: for commits with
+millions of removes.
+"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..log.replay import NO_FILES, CommitOverlay, Totals
 from ..protocol.actions import Action, Metadata
@@ -17,12 +19,17 @@ if TYPE_CHECKING:
     from ..table.snapshot import Snapshot
 
 
+Mask: TypeAlias = "Callable[[pa.Table], pa.BooleanArray]"
+"""Tells for each file of a piece of a version's files whether it is removed."""
+
+
 @dataclass(frozen=True)
 class WholeRemoval:
     """A `remove` for each live file of `snapshot`, without its statistics.
 
     `deletion_timestamp` is in milliseconds. `num_records` is the number of rows by the statistics, deleted rows
-    left out; None: unknown, or not counted.
+    left out; None: unknown, or not counted. `partitions` gives a mask of the files in the partitions to remove; None:
+    every file is removed.
     """
 
     snapshot: "Snapshot"
@@ -32,6 +39,7 @@ class WholeRemoval:
     size_in_bytes: int
     num_vectors: int
     num_records: int | None
+    partitions: "Mask | None" = None
     num_added: ClassVar[int] = 0
     unnumbered: ClassVar[int] = 0
     more_actions: ClassVar[tuple[Action, ...]] = ()
@@ -53,9 +61,27 @@ class WholeRemoval:
             for start in range(0, piece.num_rows, LINES):
                 yield serialise(removes_of(piece.slice(start, LINES)))
 
+    @property
+    def every_file(self) -> bool:
+        """See `BulkActions.every_file`."""
+        return self.partitions is None
+
+    def files(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """The files that are removed; see `Snapshot.pieces`."""
+        return _chosen(self.snapshot.pieces(with_stats=with_stats), self.partitions)
+
+    def kept(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """The files of the version that stay; see `Snapshot.pieces`."""
+        if self.partitions is None:
+            return
+        import pyarrow.compute as pc
+
+        for piece in self.snapshot.pieces(with_stats=with_stats):
+            yield piece.filter(pc.invert(self.partitions(piece)))
+
     def pieces(self) -> "Iterator[pa.Table]":
         """The removes as rows with the columns of `REMOVE_SCHEMA`."""
-        for piece in self.snapshot.pieces(with_stats=False):
+        for piece in self.files(with_stats=False):
             yield removed_rows(piece, self.deletion_timestamp, data_change=self.data_change)
 
     def after(self, commits: Sequence[Sequence[Action]], version: int, time_ms: int) -> "Snapshot":
@@ -73,11 +99,13 @@ def whole_removal(
     *,
     data_change: bool = True,
     count_rows: bool = False,
+    partitions: "Mask | None" = None,
 ) -> WholeRemoval | None:
-    """The removal of all files of a version in pieces; None if its log is small, or its checkpoint is damaged.
+    """The removal of all files of a version, or of some partitions, in pieces.
 
-    Also None for a table with Iceberg's metadata or manifests, which need each removed file; `after` is the metadata
-    after the commit. The files are counted and compared with the checksum. Raises ChecksumMismatchError.
+    None if its log is small, or its checkpoint is damaged, or for a table with Iceberg's metadata or manifests, which
+    need each removed file. `after` is the metadata after the commit; `partitions`: as in `WholeRemoval`. The files are
+    counted and compared with the checksum. Raises ChecksumMismatchError.
     """
     if not is_large(snapshot, snapshot.metadata, after):
         return None
@@ -85,16 +113,18 @@ def whole_removal(
     from ..log.columns import counted
     from ..skipping import stats
 
-    totals, records = Totals(), 0 if count_rows else None
+    there, totals, records = Totals(), Totals(), 0 if count_rows else None
     try:
         for piece in snapshot.pieces(with_stats=count_rows):
-            totals += counted(piece)
-            if records is not None:
-                counts = stats.read(piece, (), snapshot.mapping.physical).num_records
-                records = None if counts.null_count else records + sum(counts.to_pylist())
+            there += counted(piece)
+            for files in _chosen(iter([piece]), partitions):
+                totals += counted(files)
+                if records is not None:
+                    counts = stats.read(files, (), snapshot.mapping.physical).num_records
+                    records = None if counts.null_count else records + sum(counts.to_pylist())
     except DamagedCheckpointError:
         return None  # the version is read from other files of the log, with all columns
-    snapshot.verify(totals)
+    snapshot.verify(there)
     return WholeRemoval(
         snapshot,
         deletion_timestamp,
@@ -103,7 +133,12 @@ def whole_removal(
         totals.size_in_bytes,
         totals.num_deletion_vectors,
         None if records is None else records - totals.num_deleted_records,
+        partitions,
     )
+
+
+def _chosen(pieces: "Iterator[pa.Table]", partitions: "Mask | None") -> "Iterator[pa.Table]":
+    return pieces if partitions is None else (piece.filter(partitions(piece)) for piece in pieces)
 
 
 def removed_rows(files: "pa.Table", deletion_timestamp: int, *, data_change: bool) -> "pa.Table":
@@ -124,7 +159,7 @@ def removed_rows(files: "pa.Table", deletion_timestamp: int, *, data_change: boo
 
 
 class _FilesAfter(ReplayedFiles):
-    """The files after a whole removal: those that `later` commits add; the other commits may be concurrent ones."""
+    """The files after a removal: those that stay, and those that `later` commits add; these may be concurrent ones."""
 
     def __init__(self, table: str, removal: WholeRemoval, later: CommitOverlay) -> None:
         super().__init__(table, later, None)
@@ -132,8 +167,23 @@ class _FilesAfter(ReplayedFiles):
         self._later = later
 
     def totals(self) -> Totals:
-        """The number and the bytes of the added files."""
-        return NO_FILES.changed((1, file.size, file.deletion_vector) for file in self.added)
+        """The number and the bytes of the files."""
+        from ..log.columns import totals_of
+
+        totals = NO_FILES
+        for piece in self._kept(with_stats=False):
+            totals += totals_of(piece.column("size"), piece.column("deletionVector"))
+        return totals.changed((1, file.size, file.deletion_vector) for file in self.added)
+
+    def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """See `Snapshot.pieces`."""
+        yield from self._kept(with_stats=with_stats)
+        yield from self.newer_pieces(with_stats=with_stats)
+
+    def _kept(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        from ..log.checkpoint_shares import left
+
+        return left(self._removal.kept(with_stats=with_stats), self._table, self._later.merged())
 
     def tombstone_pieces(self) -> "Iterator[pa.Table]":
         """The older tombstones, the removed files, and what the later commits removed."""

@@ -17,6 +17,7 @@ from ...errors import InvalidArgumentError
 from ...settings.declarations import REPLACE_WHERE_CHECK, REPLACE_WHERE_DATA_COLUMNS
 from ..command.command import Command
 from ..command.removal import Removal
+from ..command.whole_files import remove_partitions
 
 
 def condition(command: Command, text: str, column: Column | None = None) -> scan.Condition:
@@ -33,19 +34,12 @@ def condition(command: Command, text: str, column: Column | None = None) -> scan
     return split
 
 
-def partitions(command: Command, adds: Sequence[AddFile]) -> Removal:
+def partitions(command: Command, adds: Sequence[AddFile], *, data_change: bool = True) -> Removal:
     """Dynamic partition overwrite: remove the files of all partitions in `adds`; null partition values count too."""
-    txn = command.txn
     if not adds:
         return Removal()
-    zone = settings.time_zone(command.spark)
-    predicate = partition_predicate(command.snapshot, adds, zone)
-    command.select(predicate)
-    snapshot = command.snapshot
-    mask = snapshot.prune_mask(predicate, time_zone=zone)
-    txn.read_predicate(predicate, time_zone=zone)
-    txn.read_table(snapshot.files.filter(mask))
-    return Removal(removed=snapshot.add_files(mask))
+    predicate = partition_predicate(command.snapshot, adds, settings.time_zone(command.spark))
+    return remove_partitions(command, predicate, data_change=data_change)
 
 
 def partition_predicate(snapshot: Snapshot, adds: Sequence[AddFile], time_zone: str) -> Predicate:

@@ -5,8 +5,6 @@ import time
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
 
-from ...core.skipping import predicates
-from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.write import writer
 from ...progress import files_text, stage
@@ -14,26 +12,25 @@ from ..command import change_data, row_deletion, rows
 from ..command.command import Command
 from ..command.removal import Removal, num_records
 from ..command.whole_files import elapsed_ms as _ms
-from ..command.whole_files import whole_files
+from ..command.whole_files import remove_partitions
 
 
-def remove_matching(command: Command, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
-    """Remove the rows for which the condition is TRUE.
+def remove_matching(
+    command: Command, condition: scan.Condition, options: writer.WriteOptions, *, data_change: bool = True
+) -> Removal:
+    """Remove the rows for which the condition is TRUE; without `data_change` it has partition columns only.
 
     A condition on partition columns only removes whole files, without reading data. Otherwise one job over the
     columns of the condition finds the rows. If deletion vectors are enabled, the rows are marked in them; else a second
     job rewrites the touched files that keep rows.
     """
-    began = time.monotonic()
-    command.select(condition)
-    snapshot = command.snapshot
     if condition.data is None:
-        numbers = scan.exact_partitions(command.spark, snapshot, condition)
-        record_read(command, condition.predicate, snapshot.files.take(numbers))
-        return whole_files(snapshot.add_files(numbers), began)
-
+        return remove_partitions(command, condition, data_change=data_change, count_rows=True)
+    began = time.monotonic()
+    select(command, condition)
+    snapshot = command.snapshot
     candidates = scan.candidates(command.spark, snapshot, condition)
-    record_read(command, condition.predicate, snapshot.files.take(candidates))
+    command.record_read(condition.predicate, snapshot.files.take(candidates))
     if len(candidates) and row_deletion.vectors_enabled(command, "delete"):
         return row_deletion.delete_rows(command, matching_places(command, candidates, condition), numbers=candidates)
     touched = touched_files(command, candidates, condition)
@@ -59,6 +56,16 @@ def remove_matching(command: Command, condition: scan.Condition, options: writer
     return removal
 
 
+def select(command: Command, condition: scan.Condition) -> None:
+    """`Command.select`; if very many files may match, only those with matching rows are left."""
+
+    def search() -> pa.Array:
+        candidates = scan.candidates(command.spark, command.snapshot, condition)
+        return pa.array(sorted(touched_files(command, candidates, condition)), pa.int64())
+
+    command.select(condition, search)
+
+
 def matching_places(command: Command, candidates: pa.Array, condition: scan.Condition) -> DataFrame:
     """The file number (index in `candidates`) and the row index of each matching row."""
     names = command.names
@@ -81,9 +88,3 @@ def touched_files(command: Command, candidates: pa.Array, condition: scan.Condit
 
 def _search(candidates: pa.Array) -> None:
     stage(f"searching {files_text(len(candidates))} for matching rows")
-
-
-def record_read(command: Command, predicate: predicates.Predicate, files: pa.Table) -> None:
-    """Record in the transaction that the command selected these files by the predicate."""
-    command.txn.read_predicate(predicate, time_zone=settings.time_zone(command.spark))
-    command.txn.read_table(files)

@@ -23,8 +23,8 @@ from ..command import assignments, change_data, row_deletion, rows
 from ..command.assignments import Path
 from ..command.command import PLAIN, Command, CommitOptions, RowsChanged, command_scope
 from ..command.removal import Removal
-from ..command.whole_files import elapsed_ms, remove_all, slices
-from .touched_files import matching_places, record_read, touched_files
+from ..command.whole_files import elapsed_ms, remove_all, remove_partitions, slices
+from .touched_files import matching_places, select, touched_files
 
 logger = logging.getLogger(__name__)
 
@@ -94,25 +94,20 @@ def _removed(command: Command, split: scan.Condition | None) -> Removal:
         removal = remove_all(command)
         removal.numbers, removal.deleted_rows = list(range(len(removal.removed))), None
         return removal
-    command.select(split)
-    snapshot = command.snapshot
     if split.data is None:
-        chosen = scan.exact_partitions(command.spark, snapshot, split)
-        record_read(command, split.predicate, snapshot.files.take(chosen))
-        return _all(command, chosen.to_pylist(), began)
+        removal = remove_partitions(command, split)
+        removal.deleted_rows = None
+        return removal
+    select(command, split)
+    snapshot = command.snapshot
     candidates = scan.candidates(command.spark, snapshot, split)
-    record_read(command, split.predicate, snapshot.files.take(candidates))
+    command.record_read(split.predicate, snapshot.files.take(candidates))
     if len(candidates) and row_deletion.vectors_enabled(command, "update"):
         return row_deletion.delete_rows(command, matching_places(command, candidates, split), numbers=candidates)
     touched = touched_files(command, candidates, split)
-    removal = _all(command, sorted(touched), began)
-    removal.deleted_rows = sum(touched.values())
-    return removal
-
-
-def _all(command: Command, numbers: list[int], began: float) -> Removal:
-    removed = command.snapshot.add_files(numbers)
-    return Removal(removed, numbers=numbers, deleted_rows=None, scan_ms=elapsed_ms(began))
+    numbers = sorted(touched)
+    removed, found = snapshot.add_files(numbers), sum(touched.values())
+    return Removal(removed, numbers=numbers, deleted_rows=found, scan_ms=elapsed_ms(began))
 
 
 def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
@@ -135,13 +130,13 @@ def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
 
 
 def _in_slices(command: Command, removal: Removal) -> Iterator[Sequence[int]]:
-    """The indexes in `snapshot.files` of the files to rewrite. All files of a large table are rewritten slice by slice:
-    for each, the command's snapshot has only the files of the slice.
+    """The indexes in `snapshot.files` of the files to rewrite. A removal in pieces is rewritten slice by slice: for
+    each, the command's snapshot has only the files of the slice.
     """
     if removal.whole is None:
         yield removal.numbers
         return
-    for files in slices(removal.whole.snapshot):
+    for files in slices(removal.whole):
         command.select_files(files)
         yield range(files.num_rows)
     # The time of the removal, which VACUUM counts from, is that of the commit.

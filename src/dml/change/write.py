@@ -149,7 +149,7 @@ def _write(
                         condition="DELTA_REPLACE_WHERE_WITH_FILTER_DATA_CHANGE_UNSET",
                         parameters={"dataFilters": request.replace_where},
                     )
-                removal = remove_matching(command, condition, options)
+                removal = remove_matching(command, condition, options, data_change=request.data_change)
         if removal.changes:
             written, inserted = change_data.write_inserted(command, data, options)
             removal.changes += inserted
@@ -157,7 +157,7 @@ def _write(
             written = rows.write_new(command, data, options, data_change=request.data_change)
         if replaces and request.replace_where is None:
             if dynamic:
-                removal = overwrite.partitions(command, written.adds)
+                removal = overwrite.partitions(command, written.adds, data_change=request.data_change)
             else:
                 removal = remove_all(command, data_change=request.data_change)
         actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)

@@ -25,6 +25,7 @@ from ...engine.jvm import interrupts
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import row_ids, scan, selection
+from ...engine.read.large_log import PlannedFiles
 from ...engine.write import cleanup, large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
 from ...error_context import error_context
@@ -125,6 +126,7 @@ class Command:
         self.row_alias: str | None = None
         self.options = options
         self._selected: Snapshot | None = None
+        self._read_every_file = False
         self.numbered: set[str] = set()
         """Identity columns for which this command generated values; the commit updates their high-water marks."""
         self._written: list[tuple[WriteRoute, list[str]]] = []
@@ -153,16 +155,51 @@ class Command:
         assert self.txn.snapshot is not None
         return self._selected or self.txn.snapshot
 
-    def select(self, files: scan.Condition | Predicate) -> None:
+    def select(self, files: scan.Condition | Predicate, search: Callable[[], pa.Array] | None = None) -> None:
         """Restrict `snapshot` to the files that may match, if the log is too large for the driver.
 
         Called once, before the command uses an index in `snapshot.files`. It may leave other files in: the command
-        still selects its files itself.
+        still selects its files itself. `search` reads data files: it returns the indexes of the files that the command
+        needs. If many files may match, it is called for each group of them, with a snapshot of this group, and only the
+        files that it returns are left.
         """
+        planned = self._planned(files, grouped=search is not None)
+        if planned is None:
+            return
+        if search is None or planned.groups is None:
+            self.select_files(planned.files)
+            return
+        needed = []
+        for group in planned.groups():
+            self.select_files(group)
+            needed.append(group.take(search()))
+        self.select_files(pa.concat_tables(needed))
+        self._read_every_file = True
+
+    def select_unless_many(self, files: scan.Condition | Predicate) -> bool:
+        """As `select` without `search`; False, and nothing is selected, if very many files may match."""
+        planned = self._planned(files, grouped=True)
+        if planned is None:
+            return True
+        if planned.groups is not None:
+            return False
+        self.select_files(planned.files)
+        return True
+
+    def _planned(self, files: scan.Condition | Predicate, *, grouped: bool) -> PlannedFiles | None:
         if isinstance(files, scan.Condition):
-            self._selected = selection.matching(self.spark, self.log, self.snapshot, files)
-        else:
-            self._selected = selection.satisfying(self.spark, self.log, self.snapshot, files)
+            return scan.planned(self.spark, self.log, self.snapshot, files, grouped=grouped)
+        return selection.satisfying(self.spark, self.log, self.snapshot, files, grouped=grouped)
+
+    def record_read(self, predicate: Predicate, files: pa.Table | None = None) -> None:
+        """Record in the transaction that the command selected these files by the predicate (logical names).
+
+        None: the command reads each file that may match.
+        """
+        every_file = self._read_every_file or files is None
+        self.txn.read_predicate(predicate, time_zone=settings.time_zone(self.spark), every_file=every_file)
+        if files is not None:
+            self.txn.read_table(files)
 
     def for_next_commit(self) -> "Command":
         """A command with a transaction of its own, which reads the same version, and works on the same files."""
@@ -292,7 +329,7 @@ class Command:
         """Commit, and refresh Spark's cache for the table, so that cached frames see the new version.
 
         The `txn` action of an idempotent command is put before `actions`, unless `actions` is empty and
-        `empty` is false. `bulk` removes or replaces all files of a large table.
+        `empty` is false. `bulk` removes or replaces files of a large table.
         """
         empty = empty or bulk is not None
         if self.numbered:

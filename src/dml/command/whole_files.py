@@ -1,13 +1,17 @@
-"""Removals of whole files, without reading data; of all files of a large table in pieces."""
+"""Removals of whole files, without reading data: of all files or of partitions; in pieces if they are very many."""
 
 import time
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.protocol.actions import AddFile
-from ...core.table.snapshot import Snapshot
-from ...core.txn.whole_removal import whole_removal
+from ...core.skipping.predicates import Predicate, with_columns
+from ...core.skipping.pruning import may_match
+from ...core.txn.whole_removal import Mask, WholeRemoval, whole_removal
+from ...engine.jvm.connection import settings
+from ...engine.read import scan
 from .command import Command
 from .removal import Removal, num_records
 
@@ -21,17 +25,62 @@ def remove_all(command: Command, *, data_change: bool = True, count_rows: bool =
     assert txn.snapshot is not None
     began = time.monotonic()
     txn.read_whole_table()
-    now = command.log.clock.now_ms()
-    whole = whole_removal(txn.snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows)
+    whole = _whole_removal(command, None, data_change=data_change, count_rows=count_rows)
     if whole is None:
         return whole_files(txn.snapshot.add_files(), began)
     return Removal(whole=whole, deleted_rows=whole.num_records, scan_ms=elapsed_ms(began))
 
 
-def slices(snapshot: Snapshot) -> Iterator[pa.Table]:
-    """All files of a large version in tables for `Command.select_files`, without their statistics."""
+def remove_partitions(
+    command: Command, partitions: scan.Condition | Predicate, *, data_change: bool = True, count_rows: bool = False
+) -> Removal:
+    """Remove the files for which a condition on partition columns only is TRUE.
+
+    `count_rows`: as in `remove_all`.
+    """
+    began = time.monotonic()
+    predicate = partitions.predicate if isinstance(partitions, scan.Condition) else partitions
+    if not command.select_unless_many(partitions):
+        mask = _mask_of(command, partitions)
+        whole = None if mask is None else _whole_removal(command, mask, data_change=data_change, count_rows=count_rows)
+        if whole is not None:
+            command.record_read(predicate)
+            return Removal(whole=whole, deleted_rows=whole.num_records, scan_ms=elapsed_ms(began))
+        command.select(partitions)
+    snapshot = command.snapshot
+    if isinstance(partitions, scan.Condition):
+        numbers = scan.exact_partitions(command.spark, snapshot, partitions)
+    else:
+        numbers = pc.indices_nonzero(snapshot.prune_mask(predicate, time_zone=settings.time_zone(command.spark)))
+    command.record_read(predicate, snapshot.files.take(numbers))
+    removal = whole_files(snapshot.add_files(numbers), began)
+    removal.numbers = numbers.to_pylist()
+    return removal
+
+
+def _whole_removal(
+    command: Command, partitions: "Mask | None", *, data_change: bool, count_rows: bool
+) -> WholeRemoval | None:
+    txn, now = command.txn, command.log.clock.now_ms()
+    assert txn.snapshot is not None
+    return whole_removal(
+        txn.snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, partitions=partitions
+    )
+
+
+def _mask_of(command: Command, partitions: scan.Condition | Predicate) -> "Mask | None":
+    snapshot = command.snapshot
+    if isinstance(partitions, scan.Condition):
+        return scan.partition_mask(command.spark, command.log, snapshot, partitions)
+    zone, mapping = settings.time_zone(command.spark), snapshot.mapping
+    predicate, names = with_columns(partitions, mapping.to_physical), mapping.physical_partition_columns
+    return lambda piece: may_match(piece, predicate, mapping.physical, names, use_stats=False, time_zone=zone)
+
+
+def slices(removal: WholeRemoval) -> Iterator[pa.Table]:
+    """The files of a removal in tables for `Command.select_files`, without their statistics."""
     waiting: list[pa.Table] = []
-    for piece in snapshot.pieces(with_stats=False):
+    for piece in removal.files(with_stats=False):
         waiting.append(piece.append_column("stats", pa.nulls(piece.num_rows, pa.string())))
         while sum(table.num_rows for table in waiting) >= _SLICE:
             files = pa.concat_tables(waiting)

@@ -75,7 +75,7 @@ def find(command: Command, resolved: Resolved, source: MergeSource, *, places: b
     candidates = _candidates(command, resolved, source)
     if len(candidates) == 0:
         return Matches(candidates)
-    stage(f"searching {files_text(len(candidates))} for matching rows")
+    _search(candidates)
     if source.held is not None and not resolved.by_source:
         matches = _on_driver(command, resolved, source, candidates)
         if matches is not None:
@@ -152,19 +152,42 @@ def _candidates(command: Command, resolved: Resolved, source: MergeSource) -> pa
         tests = _any([clause.test for clause in resolved.by_source])
         by_source = scan.split_condition(scope.target, tests, command.snapshot.mapping)
         predicate = predicates.Or((predicate, by_source.predicate))
-    command.select(predicate)
-    snapshot = command.snapshot
-    mask = pa.repeat(pa.scalar(True), snapshot.files.num_rows)
-    if not every:
-        mask = snapshot.prune_mask(source.predicate, time_zone=zone)
-        if of_target is not None:
-            mask = pc.and_(mask, _mask(scan.candidates(command.spark, snapshot, of_target), len(mask)))
-        if by_source is not None:
-            mask = pc.or_(mask, _mask(scan.candidates(command.spark, snapshot, by_source), len(mask)))
-    candidates = pc.indices_nonzero(mask)
-    command.txn.read_predicate(predicate, time_zone=zone)
-    command.txn.read_table(snapshot.files.take(candidates))
-    return candidates
+
+    def candidates() -> pa.Array:
+        snapshot = command.snapshot
+        mask = pa.repeat(pa.scalar(True), snapshot.files.num_rows)
+        if not every:
+            mask = snapshot.prune_mask(source.predicate, time_zone=zone)
+            if of_target is not None:
+                mask = pc.and_(mask, _mask(scan.candidates(command.spark, snapshot, of_target), len(mask)))
+            if by_source is not None:
+                mask = pc.or_(mask, _mask(scan.candidates(command.spark, snapshot, by_source), len(mask)))
+        return pc.indices_nonzero(mask)
+
+    # A clause without a condition for rows that match no source row needs each file.
+    command.select(predicate, None if every else lambda: _with_matches(command, resolved, source, candidates()))
+    found = candidates()
+    command.record_read(predicate, command.snapshot.files.take(found))
+    return found
+
+
+def _with_matches(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array) -> pa.Array:
+    """The files among the candidates with a row that matches a source row, or that a clause changes; one Spark job."""
+    if len(candidates) == 0:
+        return candidates
+    _search(candidates)
+    pairs = joined(command, resolved, source, candidates, unmatched=bool(resolved.by_source), places=False)
+    found = pairs.where(_matters(command)).select(command.names.file_number).distinct().collect()
+    return candidates.take(pa.array(sorted(number for (number,) in found), pa.int64()))
+
+
+def _search(candidates: pa.Array) -> None:
+    stage(f"searching {files_text(len(candidates))} for matching rows")
+
+
+def _matters(command: Command) -> Column:
+    """Whether a row of `joined` matches a source row, or a clause changes it."""
+    return F.col(command.names.clause).isNotNull() | F.col(command.names.source_row).isNotNull()
 
 
 def _of_table(resolved: Resolved, condition: Expression) -> list[Column]:
@@ -229,8 +252,7 @@ def _on_executors(
     single = source.unique or resolved.inserts_only
     places = places or not single
     pairs = joined(command, resolved, source, candidates, unmatched=bool(resolved.by_source), places=places)
-    matters = F.col(names.clause).isNotNull() | F.col(names.source_row).isNotNull()
-    pairs = pairs.where(matters).select(
+    pairs = pairs.where(_matters(command)).select(
         names.file_number, *([names.row_index] if places else []), names.source_row, names.clause
     )
     again = bool(resolved.inserts) or places

@@ -1,6 +1,8 @@
 """Conditions of DELETE and similar commands, resolved and planned by Spark, split by the columns that they need."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from ..jvm.scans import planned_scan
 from ..jvm.types import spark_type, table_schema
 from ..sql.column_names import columns_read
 from ..sql.predicates import translate
-from . import large_log
+from . import file_groups, large_log
 from .file_index import FileIndex
 from .pinned_versions import Pinned
 from .scan_spec import ScanSpec
@@ -161,22 +163,26 @@ def planned(
     snapshot: "Snapshot",
     condition: Condition | None,
     then: "large_log.Choice | None" = None,
+    *,
+    grouped: bool = False,
 ) -> "large_log.PlannedFiles | None":
     """The files that may match, and that `then` selects, with statistics; executors find them in a large log.
 
-    The result may have files that `exact_partitions` or `candidates` exclude. None: the driver has to find the files,
-    because the log isn't large, the executors can't read it, or the session is of Spark Connect.
+    The result may have files that `exact_partitions` or `candidates` exclude. With `grouped`, many files come in groups
+    (`file_groups`). None: the driver has to find the files, because the log isn't large, the executors can't read it,
+    or the session is of Spark Connect.
     """
     if not is_classic(spark) or not large_log.wanted(spark, snapshot):
         return None
+    chosen: large_log.Chooser = file_groups.planned if grouped else partial(large_log.chosen, texts=True)
     if condition is None:
         assert then is not None
-        return large_log.chosen(spark, log, snapshot, then, None, texts=True)
+        return chosen(spark, log, snapshot, then, None)
     if condition._never:
         return large_log.PlannedFiles(large_log.NO_FILES, Totals(), 0)
     index = FileIndex(condition._gateway, spark, Pinned(snapshot), ScanSpec(snapshot), log=log)
     of_rows = condition._gateway.seq([]) if condition.data is None else condition._data_filters
-    return index.planned(snapshot, condition._partition_filters, of_rows, then=then, texts=True)
+    return index.planned(snapshot, condition._partition_filters, of_rows, then=then, chosen=chosen)
 
 
 def only_partitions(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> bool:
@@ -216,6 +222,22 @@ def _partitions(spark: "SparkSession", snapshot: "Snapshot") -> "DataFrame":
     numbered = values.append_column(_NUMBER, pa.array(range(snapshot.files.num_rows), pa.int64()))
     kinds = (*mapping.logical.select(mapping.partition_columns), schemas.StructField(_NUMBER, schemas.LONG))
     return spark.createDataFrame(numbered, spark_type(schemas.StructType(kinds)))
+
+
+def partition_mask(
+    spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", condition: Condition
+) -> "Callable[[pa.Table], pa.BooleanArray] | None":
+    """As `exact_partitions`, as a function for pieces of a large version's files: it gives a mask of them.
+
+    Spark evaluates the condition once for each tuple of partition values. None if the executors can't read the log.
+    """
+    names = snapshot.mapping.physical_partition_columns
+    found = large_log.chosen(spark, log, snapshot, large_log.OneOfEachTuple(names), None)
+    if found is None:
+        return None
+    numbers = exact_partitions(spark, snapshot.with_files(found.files), condition)
+    tuples = large_log.tuples_of(found.files.take(numbers), names)
+    return lambda piece: pc.is_in(large_log.tuples_of(piece, names), value_set=tuples)
 
 
 def candidates(spark: "SparkSession", snapshot: "Snapshot", condition: Condition) -> pa.Array:

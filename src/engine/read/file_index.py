@@ -204,12 +204,12 @@ class FileIndex:
         data_filters: JavaObject,
         *,
         then: large_log.Choice | None = None,
-        texts: bool = False,
+        chosen: large_log.Chooser = large_log.chosen,
     ) -> large_log.PlannedFiles | None:
         """The files that may match these filters, by a Spark job over the large log of the version.
 
-        Files may be among them that the partition filters exclude. `then` selects among these files. `texts` and the
-        result None: see `large_log.chosen`.
+        Files may be among them that the partition filters exclude. `then` selects among these files. `chosen` runs the
+        job: `large_log.chosen`, whose result None is passed on, or a variant of it.
         """
         assert self._log is not None
         mapping, zone = snapshot.mapping, settings.time_zone(self._spark)
@@ -228,7 +228,7 @@ class FileIndex:
         if then is not None:
             filters = large_log.Then(filters, then)
         columns = predicates.columns(of_rows)
-        return large_log.chosen(self._spark, self._log, snapshot, filters, columns or None, texts=texts)
+        return chosen(self._spark, self._log, snapshot, filters, columns or None)
 
     def _wanted(self, snapshot: "Snapshot", data_filters: JavaObject) -> predicates.Predicate:
         """The part of the filters that statistics and generated partition columns can decide, by logical names."""

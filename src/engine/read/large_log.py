@@ -52,21 +52,29 @@ _ROW = "row"
 _NO_PYTHON = re.compile("Cannot run program .*")
 _COUNTED = ("num_files", "size_in_bytes", "num_deletion_vectors", "num_deleted_records")
 """The first fields of `Totals`."""
+_SELECTED = ("after_partitions", "selected")
+"""The numbers of files that a part has after the selection by partition values, and after the whole selection."""
 
 Choice: TypeAlias = Callable[[pa.Table], tuple[pa.Table, int]]
 """Maps a piece of the live files to the selected files, and the number left by partition values. It is pickled."""
+Chooser: TypeAlias = Callable[
+    ["SparkSession", "DeltaLog", "Snapshot", Choice, Collection[schemas.Column] | None], "PlannedFiles | None"
+]
+"""Selects the files of a version: `chosen` with some of its options, or `file_groups.planned`."""
 
 
 @dataclass(frozen=True)
 class PlannedFiles:
     """The selected `files`, with the columns of `Snapshot.files`; the totals of all files; and the partial count.
 
-    `files` may also have their statistics as JSON text (`stats`).
+    `files` may also have their statistics as JSON text (`stats`). If too many files are selected, `files` is empty, and
+    `groups` reads them, one group after the other.
     """
 
     files: pa.Table
     totals: Totals
     after_partitions: int
+    groups: Callable[[], Iterator[pa.Table]] | None = None
 
     @property
     def total(self) -> int:
@@ -164,8 +172,7 @@ def chosen(
     With `texts`, the selected files have their statistics as JSON text. Returns `None` if the executors can't read the
     log, for any reason. Raises ChecksumMismatchError.
     """
-    base = snapshot.base
-    reading = reading_of(spark, log, snapshot) if base is None or base.in_log else _of_driver(snapshot, base)
+    reading = reading_for(spark, log, snapshot)
     work = None if reading is None else Choosing(reading, choice, columns, texts=texts)
     rows = None if reading is None or work is None else reading.run(spark, work, Choosing.SCHEMA)
     if rows is None:
@@ -173,6 +180,12 @@ def chosen(
     planned = put_together(snapshot, choice, rows, texts=texts)
     snapshot.verify(planned.totals)
     return planned
+
+
+def reading_for(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
+    """As `reading_of`, or a reading in the driver, if the checkpoint is in temporary files of the driver."""
+    base = snapshot.base
+    return reading_of(spark, log, snapshot) if base is None or base.in_log else _of_driver(snapshot, base)
 
 
 def reading_of(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot") -> "Reading | None":
@@ -203,7 +216,7 @@ def reading_in(log: "DeltaLog", snapshot: "Snapshot", count: int) -> "Reading":
 def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table, *, texts: bool = False) -> PlannedFiles:
     """Combine the results of the tasks with the commits after the checkpoint."""
     schema = _WITH_TEXT if texts else FILE_SCHEMA
-    files = [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist()]
+    files = sent(rows)
     totals = Totals(*(sum(rows.column(name).to_pylist()) for name in _COUNTED))
     after = sum(rows.column("after_partitions").to_pylist())
     adds = [file for file in snapshot.overlay.values() if isinstance(file, AddFile)]
@@ -213,6 +226,11 @@ def put_together(snapshot: "Snapshot", choice: Choice, rows: pa.Table, *, texts:
         totals = totals.changed((1, add.size, add.deletion_vector) for add in adds)
         after += of_these
     return PlannedFiles(pa.concat_tables(files) if files else schema.empty_table(), totals, after)
+
+
+def sent(rows: pa.Table) -> list[pa.Table]:
+    """The files in the result rows of `Choosing`: a table for each part that sent its files."""
+    return [pa.ipc.open_stream(data).read_all() for data in rows.column("files").to_pylist() if data is not None]
 
 
 @dataclass(frozen=True)
@@ -253,6 +271,15 @@ class Reading:
             return None
         return rows
 
+    def run_here(self, work: Work) -> pa.Table:
+        """Run the work in the driver's process. Raises StorageError if a file can't be read."""
+        numbers = pa.record_batch([pa.array(range(len(self.tasks)), pa.int64())], ["id"])
+        rows = pa.Table.from_batches(work(iter([numbers])))
+        trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
+        if trouble:
+            raise StorageError(f"{self.table}: the driver can't read a file of its log: {trouble[0]}")
+        return rows
+
     def parts(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[RowGroupSplit]:
         """The parts of the tasks with these numbers."""
         for batch in numbers:
@@ -274,12 +301,7 @@ class _OfDriver(Reading):
 
     def run(self, spark: "SparkSession", work: Work, schema: str) -> pa.Table | None:
         """Run the work here. Raises StorageError if a file can't be read."""
-        numbers = pa.record_batch([pa.array(range(len(self.tasks)), pa.int64())], ["id"])
-        rows = pa.Table.from_batches(work(iter([numbers])))
-        trouble = [text for text in rows.column("trouble").to_pylist() if text is not None]
-        if trouble:
-            raise StorageError(f"{self.table}: a temporary file of the driver can't be read: {trouble[0]}")
-        return rows
+        return self.run_here(work)
 
     def opened(self, part: RowGroupSplit) -> ParquetFile:
         return ParquetFile(part.path, partial(self.base.open_file, part.path), ())
@@ -292,21 +314,25 @@ def _of_driver(snapshot: "Snapshot", base: "CheckpointState") -> _OfDriver:
 
 @dataclass(frozen=True)
 class Choosing:
-    """The task function of `chosen`."""
+    """The task function of `chosen`: a result row for each part.
 
-    SCHEMA = ", ".join([f"{name} long" for name in (*_COUNTED, "after_partitions")]) + ", files binary, trouble string"
+    A part with more than `most` selected files sends only their number.
+    """
+
+    SCHEMA = ", ".join([f"{name} long" for name in (*_COUNTED, *_SELECTED)]) + ", files binary, trouble string"
 
     reading: Reading
     choice: Choice
     columns: Collection[schemas.Column] | None
     texts: bool = False
+    most: int | None = None
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return map(self._of_part, self.reading.parts(numbers))
 
     def _of_part(self, part: RowGroupSplit) -> pa.RecordBatch:
         totals = Totals()
-        after = 0
+        after = count = 0
         sink = pa.BufferOutputStream()
         trouble: str | None = None
         schema = _WITH_TEXT if self.texts else FILE_SCHEMA
@@ -318,15 +344,22 @@ class Choosing:
                     for own, files, kept in self._pieces(group):
                         totals += counted(own)
                         after += kept
-                        selected.append(files.select([*FILE_SCHEMA.names, *([_ROW] if self.texts else [])]))
-                    for files in self._with_texts(group, selected) if self.texts else selected:
-                        writer.write_table(files)
+                        count += files.num_rows
+                        if self._sends(count):
+                            selected.append(files.select([*FILE_SCHEMA.names, *([_ROW] if self.texts else [])]))
+                    if self._sends(count):
+                        for files in self._with_texts(group, selected) if self.texts else selected:
+                            writer.write_table(files)
         except (TablelogError, OSError) as error:
             trouble = f"{type(error).__name__}: {error}"
-        numbers = {**{name: getattr(totals, name) for name in _COUNTED}, "after_partitions": after}
+        numbers = {name: getattr(totals, name) for name in _COUNTED} | {"after_partitions": after, "selected": count}
+        data = sink.getvalue().to_pybytes() if self._sends(count) else None
         arrays = [pa.array([number], pa.int64()) for number in numbers.values()]
-        arrays += [pa.array([sink.getvalue().to_pybytes()], pa.binary()), pa.array([trouble], pa.string())]
+        arrays += [pa.array([data], pa.binary()), pa.array([trouble], pa.string())]
         return pa.record_batch(arrays, names=[*numbers, "files", "trouble"])
+
+    def _sends(self, count: int) -> bool:
+        return self.most is None or count <= self.most
 
     def _pieces(self, file: ParquetFile) -> Iterator[tuple[pa.Table, pa.Table, int]]:
         """The live files of each piece, those of them that are selected, and the number left by partition values."""

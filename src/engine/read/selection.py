@@ -5,6 +5,7 @@ only the files that it may need (`Snapshot.with_files`), and the columns of the 
 The executors may select too many files, never too few: the command selects among them again, as in a small log.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from ...settings.declarations import STATS_SKIPPING
 from ..jvm.connection import settings
 from ..jvm.connection.sessions import is_classic
 from ..sql import generation
-from . import conditions, large_log
+from . import file_groups, large_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,16 +26,9 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.log.replay import Totals
     from ...core.table.snapshot import Snapshot
-    from .conditions import Condition
 
 _MOST_BYTES = 64 << 20
 """The most bytes of commits whose paths are sent to the executors: some 250,000 files."""
-
-
-def matching(spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", condition: "Condition") -> "Snapshot":
-    """The version with only the files that may match the condition, or unchanged if the driver has to find them."""
-    planned = conditions.planned(spark, log, snapshot, condition)
-    return snapshot if planned is None else snapshot.with_files(planned.files)
 
 
 def differing(
@@ -67,14 +61,16 @@ def _chosen(
 
 
 def satisfying(
-    spark: "SparkSession", log: "DeltaLog", snapshot: "Snapshot", predicate: predicates.Predicate
-) -> "Snapshot":
-    """The version with only the files that may have a row for which `predicate` (logical names) is TRUE.
-
-    The version is returned unchanged if the driver has to find them.
-    """
+    spark: "SparkSession",
+    log: "DeltaLog",
+    snapshot: "Snapshot",
+    predicate: predicates.Predicate,
+    *,
+    grouped: bool = False,
+) -> "large_log.PlannedFiles | None":
+    """The files that may have a row for which `predicate` (logical names) is TRUE; see `conditions.planned`."""
     if not is_classic(spark) or not large_log.wanted(spark, snapshot):
-        return snapshot
+        return None
     mapping, zone = snapshot.mapping, settings.time_zone(spark)
     names = mapping.physical_partition_columns
     whole = predicates.all_of([predicate, derived(predicate, generation.partition_columns(spark, snapshot))])
@@ -82,5 +78,5 @@ def satisfying(
     if not settings.of(spark, STATS_SKIPPING):
         of_rows = predicates.TRUE
     filters = large_log.Filters(of_values, of_rows, mapping.physical, names, zone)
-    planned = large_log.chosen(spark, log, snapshot, filters, predicates.columns(of_rows) or None, texts=True)
-    return snapshot if planned is None else snapshot.with_files(planned.files)
+    chosen: large_log.Chooser = file_groups.planned if grouped else partial(large_log.chosen, texts=True)
+    return chosen(spark, log, snapshot, filters, predicates.columns(of_rows) or None)

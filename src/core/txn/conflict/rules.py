@@ -32,6 +32,7 @@ A commit that is too large for memory is checked in parts: 5 to 7 hold for one p
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ....errors import (
     ConcurrentAppendException,
@@ -198,8 +199,11 @@ def _check_added(reads: ReadSet, staged: Staged, winner: Winner, level: Isolatio
         )
 
 
-def _first_match(adds: Sequence[AddFile], read_predicates: tuple[ReadPredicate, ...], staged: Staged) -> AddFile | None:
-    """The first of `adds` whose partition may satisfy one of the predicates; statistics aren't used."""
+_File = TypeVar("_File", AddFile, RemoveFile)
+
+
+def _first_match(files: Sequence[_File], read_predicates: Sequence[ReadPredicate], staged: Staged) -> _File | None:
+    """The first of `files` whose partition may satisfy one of the predicates; statistics aren't used."""
     if staged.read_metadata is None or not read_predicates:
         return None
     import pyarrow as pa
@@ -207,12 +211,14 @@ def _first_match(adds: Sequence[AddFile], read_predicates: tuple[ReadPredicate, 
 
     from ...skipping.pruning import may_match
 
-    files = pa.table(
+    for file in files:
+        if file.partition_values is None:  # a `remove` may lack them: it may be of any partition
+            return file
+    partitions = [list((file.partition_values or {}).items()) for file in files]
+    table = pa.table(
         {
-            "path": pa.array([add.path for add in adds], pa.string()),
-            "partitionValues": pa.array(
-                [list(add.partition_values.items()) for add in adds], pa.map_(pa.string(), pa.string())
-            ),
+            "path": pa.array([file.path for file in files], pa.string()),
+            "partitionValues": pa.array(partitions, pa.map_(pa.string(), pa.string())),
         }
     )
     mapping = ColumnMapping.of(staged.protocol, staged.read_metadata)
@@ -220,16 +226,18 @@ def _first_match(adds: Sequence[AddFile], read_predicates: tuple[ReadPredicate, 
     for selection in read_predicates:
         part, _ = predicates.split(selection.predicate, mapping.partition_columns)
         part = predicates.with_columns(part, mapping.to_physical)
-        kept = may_match(files, part, mapping.physical, names, use_stats=False, time_zone=selection.time_zone)
+        kept = may_match(table, part, mapping.physical, names, use_stats=False, time_zone=selection.time_zone)
         first: int = pc.index(kept, pa.scalar(True)).as_py()
         if first >= 0:
-            return adds[first]
+            return files[first]
     return None
 
 
 def _check_removed(reads: ReadSet, staged: Staged, winner: Winner) -> None:
     removed = {canonical(remove.path, staged.table): remove for remove in winner.removes}
     hit = winner.removes[0] if reads.whole_table else reads.first_read(removed, staged.table)
+    if hit is None:
+        hit = _first_match(winner.removes, [one for one in reads.predicates if one.every_file], staged)
     if hit is not None:
         raise _conflict(
             ConcurrentDeleteReadException,

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadPredicate:
-    """A predicate that selected the files to read, and the time zone of partition timestamps that name none."""
+    """A predicate that selected the files to read, and the time zone of partition timestamps that name none.
+
+    `every_file`: the transaction read each file that may match; the other members of the ReadSet don't name these.
+    """
 
     predicate: Predicate
     time_zone: str
+    every_file: bool = False
 
 
 @dataclass(frozen=True)
