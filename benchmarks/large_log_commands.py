@@ -135,6 +135,8 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "enable the change feed": lambda: delta.setProperties({"delta.enableChangeDataFeed": "true"}),
         "change feed of all": lambda: _plan_all_changes(delta, spark, table),
         "DELETE of all": delta.delete,
+        "DELETE of most partitions": lambda: delta.delete("day >= '2024-02-01'"),
+        "DELETE by a condition that excludes no file": lambda: delta.delete("x * 2 = 34"),
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
         "append": lambda: _write(spark, table, REAL_DAY, "append"),
         "a commit without a checkpoint": lambda: _removed_by_another(table),
@@ -170,6 +172,10 @@ KILLED = ("a commit without a checkpoint", "opening", "query", "late append", "o
 """The writer of a commit that removes all files ended before its checkpoint."""
 FEED = ("enable the change feed", "overwrite", "change feed of all")
 """The last one has a deleted file for each file of the table."""
+PARTITIONS = ("DELETE of most partitions", "append")
+"""The first one removes eleven twelfths of the files, without reading them."""
+SEARCH = ("DELETE by a condition that excludes no file", "append")
+"""The first one reads all files, which must exist, and marks rows in some."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
 UPDATE = ("UPDATE of all", "append")

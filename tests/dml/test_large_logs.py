@@ -44,7 +44,7 @@ _TIMES = ("Time", "Bytes", "Size")
 
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    """Twelve files in three partitions in a checkpoint of three parts with vectors and structs of statistics, and two commits more."""
+    """Twelve files in three partitions in a checkpoint with vectors and structs of statistics, and two commits more."""
     table = Table(spark, tmp_path_factory.mktemp("large") / "table")
     properties = {
         "delta.enableDeletionVectors": "true",
@@ -211,7 +211,11 @@ def test_a_condition_that_excludes_few_files_is_searched_in_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, name: str, by_vectors: bool
 ) -> None:
     """The driver has the columns of one group at a time, and then those of the files with matching rows."""
-    before, small, other = base.version, copy_of(base, f"{name}, alone {by_vectors}"), copy_of(base, f"{name}, grouped {by_vectors}")
+    before, small, other = (
+        base.version,
+        copy_of(base, f"{name}, alone {by_vectors}"),
+        copy_of(base, f"{name}, grouped {by_vectors}"),
+    )
     persistent = {setting.key: str(by_vectors).lower() for setting in BY_VECTORS}
     monkeypatch.setattr(file_groups, "MOST_FILES", 4)
     selected: list[int] = []
@@ -232,6 +236,33 @@ def test_a_condition_that_excludes_few_files_is_searched_in_groups(
     assert max(groups) <= 4
     assert needed < sum(groups)
     assert jobs.count("Filters") > 2  # the first one counts the files, each other reads a part of the checkpoint
+
+
+@pytest.mark.parametrize(("command", "most"), [("optimize", 6), ("purge", 1), ("optimize", 1)])
+def test_very_many_files_are_combined_in_groups(
+    base: Table, monkeypatch: pytest.MonkeyPatch, command: str, most: int
+) -> None:
+    """Each group has its own commit; the files of a partition are in one group, unless a group can't have so many."""
+    run: Callable[[Table], Any] = {
+        "optimize": lambda t: t.delta.optimize().executeCompaction(),
+        "purge": lambda t: t.delta.reorg(),
+    }[command]
+    small, other = (copy_of(base, f"{command}, {most} {kind}") for kind in ("together", "grouped"))
+    expected = run(small).collect()[0].metrics
+    monkeypatch.setattr(file_groups, "MOST_FILES", most)
+    with monkeypatch.context() as patched, large(other, patched):
+        found = run(other).collect()[0].metrics
+    assert rows_of(other) == rows_of(small)
+    counts = "numFilesRemoved", "partitionsOptimized", "totalConsideredFiles", "totalFilesSkipped"
+    if command == "purge" or most > 1:
+        assert [found[name] for name in counts] == [expected[name] for name in counts]
+        assert found.filesRemoved == expected.filesRemoved
+        assert found.deletionVectorStats == expected.deletionVectorStats
+        assert (found.numFilesAdded == expected.numFilesAdded) == (command == "optimize")  # `purge` combines, too
+        assert found.numBatches == other.version - base.version > 1
+    else:  # a group with one file has nothing to combine
+        assert found.numFilesRemoved == 0
+        assert other.version == base.version
 
 
 def test_mapped_columns_and_generated_partitions(

@@ -170,7 +170,7 @@ class Command:
             self.select_files(planned.files)
             return
         needed = []
-        for group in planned.groups():
+        for group in planned.groups:
             self.select_files(group)
             needed.append(group.take(search()))
         self.select_files(pa.concat_tables(needed))

@@ -2,7 +2,7 @@
 The table's rows do not change.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -22,6 +22,7 @@ from ...core.txn.operation import Operation
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
+from ...engine.read.large_log import PlannedFiles
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
 from ...errors import InvalidArgumentError
@@ -73,6 +74,29 @@ class OptimizeLayout:
 
 
 @dataclass
+class FileCounts:
+    """The number of files, their sizes in bytes, and their deletion vectors with the number of rows in these."""
+
+    num: int = 0
+    size: int = 0
+    smallest: int | None = None
+    largest: int | None = None
+    vectors: int = 0
+    deleted_rows: int = 0
+
+    def count(self, files: Sequence[AddFile]) -> None:
+        """Add files."""
+        sizes = [file.size for file in files]
+        known = [size for size in (self.smallest, self.largest) if size is not None]
+        vectors = [file.deletion_vector for file in files if file.deletion_vector is not None]
+        self.num += len(files)
+        self.size += sum(sizes)
+        self.smallest, self.largest = min([*known, *sizes], default=None), max([*known, *sizes], default=None)
+        self.vectors += len(vectors)
+        self.deleted_rows += sum(vector.cardinality for vector in vectors)
+
+
+@dataclass
 class OptimizeResult:
     """The result of OPTIMIZE, over all its commits. Times are in milliseconds since the epoch."""
 
@@ -81,9 +105,10 @@ class OptimizeResult:
     ended_ms: int = 0
     versions: list[int] = field(default_factory=list)
     considered: int = 0
-    bins: list[Bin] = field(default_factory=list)
-    removed: list[AddFile] = field(default_factory=list)
-    added: list[AddFile] = field(default_factory=list)
+    num_bins: int = 0
+    partitions: set[Partition] = field(default_factory=set)
+    removed: FileCounts = field(default_factory=FileCounts)
+    added: FileCounts = field(default_factory=FileCounts)
     by: tuple[str, ...] = ()
     clustered: bool = False
     columns: int = 0
@@ -110,14 +135,18 @@ def optimize(
         outcome = OptimizeResult(log.table, log.clock.now_ms())
         command = Command.on(spark, log, options)
         condition = None if where is None else _condition(command, layout, name, where)
-        planned = _planned(command, layout, condition, within, outcome)
         printed = [] if condition is None or where is None else _printed(spark, condition, where)
-        for number, batch in enumerate(bin_packing.batches(planned, layout.batch)):
-            if number:
+        outcome.by = tuple(map(schema.dotted, _columns(command, layout)))
+        outcome.clustered = bool(outcome.by) and not layout.by
+        outcome.columns = len(command.snapshot.schema.fields)
+        for files in _selected(command, layout, condition, within, outcome):
+            if files is not None:
+                command.select_files(files)
+            for batch in bin_packing.batches(_planned(command, layout, condition, within, outcome), layout.batch):
+                with command.discarded_on_failure():
+                    _rewrite(command, layout, batch, printed, outcome)
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
                 command = command.for_next_commit()
-            with command.discarded_on_failure():
-                _rewrite(command, layout, batch, printed, outcome)
         outcome.ended_ms = log.clock.now_ms()
         return outcome
 
@@ -218,19 +247,12 @@ def _planned(
     outcome: OptimizeResult,
 ) -> list[Bin]:
     """The bins of files to rewrite, each of one partition."""
-    outcome.by = tuple(map(schema.dotted, _columns(command, layout)))
-    outcome.clustered = bool(outcome.by) and not layout.by
-    outcome.columns = len(command.snapshot.schema.fields)
-    if outcome.clustered:
-        excluded = _select_cubes(command, layout, outcome.by)
-    else:
-        excluded = _select(command, layout, condition, within, lays_out=bool(outcome.by))
     snapshot = command.snapshot
     if condition is None:
         chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
     else:
         chosen = scan.exact_partitions(command.spark, snapshot, condition)
-    outcome.considered = len(chosen) + excluded
+    outcome.considered += len(chosen)
     if outcome.clustered:
         return _cubes(command, layout, outcome.by)
     if layout.for_iceberg:
@@ -252,18 +274,41 @@ def _planned(
     )
 
 
-def _select(
+def _selected(
+    command: Command,
+    layout: OptimizeLayout,
+    condition: scan.Condition | None,
+    within: Collection[Partition] | None,
+    outcome: OptimizeResult,
+) -> Iterator[pa.Table | None]:
+    """The files that may be rewritten, if the log is too large for the driver; else None, once, for all files.
+
+    Very many files to combine come in several tables. Adds the excluded files that the condition includes to
+    `considered`.
+    """
+    if outcome.clustered:
+        planned = _of_cubes(command, layout, outcome.by)
+    else:
+        planned = _of_kind(command, layout, condition, within, lays_out=bool(outcome.by))
+    if planned is None:
+        yield None
+        return
+    number = planned.files.num_rows if planned.groups is None else planned.groups.num_files
+    outcome.considered += planned.after_partitions - number
+    if planned.groups is None:
+        yield planned.files
+    else:
+        yield from planned.groups.by_partition(command.snapshot.mapping.physical_partition_columns)
+
+
+def _of_kind(
     command: Command,
     layout: OptimizeLayout,
     condition: scan.Condition | None,
     within: Collection[Partition] | None,
     *,
     lays_out: bool,
-) -> int:
-    """Restrict `command.snapshot` to the files that may be rewritten, if the log is too large for the driver.
-
-    Returns the number of the excluded files that the condition includes.
-    """
+) -> PlannedFiles | None:
     kind: bin_packing.RewriteKind = "small or marked"
     if layout.for_iceberg:
         kind = "without Iceberg tag"
@@ -272,27 +317,22 @@ def _select(
     elif lays_out:
         kind = "all"
     choice = bin_packing.RewriteCandidates(kind, layout.smallest, None if within is None else frozenset(within))
-    planned = scan.planned(command.spark, command.log, command.snapshot, condition, choice)
-    if planned is None:
-        return 0
-    command.select_files(planned.files)
-    return planned.after_partitions - int(planned.files.num_rows)
+    # Rows of all files of a partition are laid out together.
+    grouped = kind != "all"
+    return scan.planned(command.spark, command.log, command.snapshot, condition, choice, grouped=grouped)
 
 
-def _select_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> int:
-    """As `_select`, for a clustered table: the files of the cubes to cluster again, by the sizes of all cubes."""
+def _of_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> PlannedFiles | None:
+    """The files of the cubes of a clustered table to cluster again, by the sizes of all cubes."""
     choice = clustering.OneOfEachCube()
     found = scan.planned(command.spark, command.log, command.snapshot, None, choice)
     if found is None:
-        return 0
+        return None
     smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
     chosen = clustering.to_cluster(adds_of(found.files), by, smallest_cube=smallest, full=layout.full)
     of_cubes = clustering.OfCubes(frozenset(map(clustering.cube_of, chosen)))
     planned = scan.planned(command.spark, command.log, command.snapshot, None, of_cubes)
-    if planned is None:
-        return 0
-    command.select_files(planned.files)
-    return planned.total - int(planned.files.num_rows)
+    return None if planned is None else replace(planned, after_partitions=planned.total)
 
 
 def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:
@@ -352,9 +392,10 @@ def _rewrite(
         before, after = (_lookup(command, column, pa.concat_arrays(parts), files) for files in (removed, added))
         outcome.lookups[schema.dotted(column)] = before, after
     outcome.versions.append(command.commit(actions, operation).version)
-    outcome.bins += batch
-    outcome.removed += removed
-    outcome.added += added
+    outcome.num_bins += len(batch)
+    outcome.partitions.update(group.partition for group in batch)
+    outcome.removed.count(removed)
+    outcome.added.count(added)
 
 
 def _together(command: Command, part: Sequence[Bin]) -> DataFrame:

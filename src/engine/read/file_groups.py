@@ -1,15 +1,17 @@
 """Selects files of a large log in groups, where a command may need more of them than the driver shall hold."""
 
+import zlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.log.checkpoint_shares import RowGroupSplit
+from ...core.log_maintenance.temporary_files import Buckets
 from ...core.protocol import schema as schemas
-from .large_log import NO_FILES, Choice, Choosing, PlannedFiles, put_together, reading_for, sent
+from .large_log import NO_FILES, Choice, Choosing, PlannedFiles, put_together, reading_for, sent, tuples_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +23,7 @@ MOST_FILES = 1 << 17
 """The most files in a group: of so many the driver has the columns, and the JVM the objects of a scan."""
 _UNEVEN = 4
 """A part sends its files with their number, unless it has so many times its share of `MOST_FILES`."""
+_MOST_BUCKETS = 256
 
 
 def planned(
@@ -47,28 +50,60 @@ def planned(
     snapshot.verify(found.totals)
     counts = rows.column("selected").to_pylist()
     newer = put_together(snapshot, choice, rows.slice(0, 0), texts=True).files
-    number = sum(counts) + newer.num_rows
-    if found.files.num_rows == number <= MOST_FILES:
-        return found
-    groups = partial(_groups, spark, replace(counting, most=None), list(zip(parts, counts, strict=True)), newer)
-    if number <= MOST_FILES:
-        return replace(found, files=pa.concat_tables(groups()))
-    return replace(found, files=NO_FILES, groups=groups)
+    groups = FileGroups(spark, replace(counting, most=None), list(zip(parts, counts, strict=True)), newer)
+    if groups.num_files > MOST_FILES:
+        return replace(found, files=NO_FILES, groups=groups)
+    if groups.num_files > found.files.num_rows:  # most of them are in one part, which didn't send them
+        return replace(found, files=pa.concat_tables(groups))
+    return found
 
 
-def _groups(
-    spark: "SparkSession", work: Choosing, parts: Sequence[tuple[RowGroupSplit, int]], newer: pa.Table
-) -> Iterator[pa.Table]:
-    """The selected files; `newer` are those of the commits after the checkpoint."""
-    if newer.num_rows:
-        yield newer
-    for bundle in _bundles(parts):
-        reading = replace(work.reading, tasks=[[part] for part in bundle])
-        own = replace(work, reading=reading)
-        rows = reading.run(spark, own, Choosing.SCHEMA)
-        files = pa.concat_tables(sent(reading.run_here(own) if rows is None else rows))
-        for first in range(0, files.num_rows, MOST_FILES):
-            yield files.slice(first, MOST_FILES)
+@dataclass(frozen=True)
+class FileGroups:
+    """Selected files, read by a job for each group of at most `MOST_FILES`.
+
+    `parts` are those of the checkpoint, with the number of selected files in each; `newer` are the selected files of
+    the commits after the checkpoint.
+    """
+
+    spark: "SparkSession"
+    work: Choosing
+    parts: Sequence[tuple[RowGroupSplit, int]]
+    newer: pa.Table
+
+    @property
+    def num_files(self) -> int:
+        """The number of files in all groups."""
+        return sum(count for _, count in self.parts) + int(self.newer.num_rows)
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        if self.newer.num_rows:
+            yield self.newer
+        for bundle in _bundles(self.parts):
+            reading = replace(self.work.reading, tasks=[[part] for part in bundle])
+            work = replace(self.work, reading=reading)
+            rows = reading.run(self.spark, work, Choosing.SCHEMA)
+            yield from _slices(pa.concat_tables(sent(reading.run_here(work) if rows is None else rows)))
+
+    def by_partition(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The files in other groups: those of a partition are in one, unless they are too many.
+
+        The local disk holds them meanwhile. `columns` are the partition columns. Raises StorageError.
+        """
+        count = min(_MOST_BUCKETS, 1 + 2 * self.num_files // MOST_FILES)
+        buckets = Buckets(count, f"{self.work.reading.table}: the files to rewrite are sorted by partition")
+        numbers = [0] * count
+        try:
+            for files in self:
+                for bucket, own in _by_bucket(files, columns, count):
+                    buckets.put(bucket, _bytes(own))
+                    numbers[bucket] += own.num_rows
+            for bucket, number in enumerate(numbers):
+                pieces = map(_table, buckets.pieces(bucket))
+                # If one partition fills the bucket, its files can be in any order.
+                yield from _sorted(pieces, columns) if number <= _UNEVEN * MOST_FILES else _joined(pieces)
+        finally:
+            buckets.close()
 
 
 def _bundles(parts: Sequence[tuple[RowGroupSplit, int]]) -> Iterator[list[RowGroupSplit]]:
@@ -84,3 +119,58 @@ def _bundles(parts: Sequence[tuple[RowGroupSplit, int]]) -> Iterator[list[RowGro
             files += count
     if bundle:
         yield bundle
+
+
+def _slices(files: pa.Table) -> Iterator[pa.Table]:
+    for first in range(0, files.num_rows, MOST_FILES):
+        yield files.slice(first, MOST_FILES)
+
+
+def _by_bucket(files: pa.Table, columns: Sequence[str], count: int) -> Iterator[tuple[int, pa.Table]]:
+    """The files of each bucket; all files of a partition have one bucket."""
+    texts = tuples_of(files, columns)
+    tuples = (texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts).dictionary_encode()
+    of_tuples = [zlib.crc32(text.encode("utf-8", "surrogatepass")) % count for text in tuples.dictionary.to_pylist()]
+    numbers = pa.array(of_tuples, pa.int32()).take(tuples.indices)
+    for bucket in sorted(set(of_tuples)):
+        yield bucket, files.filter(pc.equal(numbers, bucket))
+
+
+def _sorted(pieces: Iterator[pa.Table], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Tables of whole partitions; a partition with more than `MOST_FILES` is divided."""
+    tables = list(pieces)
+    if not tables:
+        return
+    files = pa.concat_tables(tables)
+    tuples = tuples_of(files, columns)
+    order = pc.sort_indices(tuples)
+    files, first, size = files.take(order), 0, 0
+    for count in pc.value_counts(tuples.take(order)).field("counts").to_pylist():
+        if size and size + count > MOST_FILES:
+            yield from _slices(files.slice(first, size))
+            first, size = first + size, 0
+        size += count
+    yield from _slices(files.slice(first, size))
+
+
+def _joined(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The pieces, joined to tables of `MOST_FILES`."""
+    waiting: list[pa.Table] = []
+    for piece in pieces:
+        waiting.append(piece)
+        if sum(table.num_rows for table in waiting) >= MOST_FILES:
+            *full, rest = _slices(pa.concat_tables(waiting))
+            yield from full
+            waiting = [rest]
+    yield from _slices(pa.concat_tables(waiting))
+
+
+def _bytes(files: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, files.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_table(files)
+    return bytes(sink.getvalue())
+
+
+def _table(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.log.checkpoint import CheckpointState
     from ...core.table.snapshot import Snapshot
+    from .file_groups import FileGroups
 
 logger = logging.getLogger(__name__)
 
@@ -68,13 +69,13 @@ class PlannedFiles:
     """The selected `files`, with the columns of `Snapshot.files`; the totals of all files; and the partial count.
 
     `files` may also have their statistics as JSON text (`stats`). If too many files are selected, `files` is empty, and
-    `groups` reads them, one group after the other.
+    `groups` has them.
     """
 
     files: pa.Table
     totals: Totals
     after_partitions: int
-    groups: Callable[[], Iterator[pa.Table]] | None = None
+    groups: "FileGroups | None" = None
 
     @property
     def total(self) -> int:

@@ -1,6 +1,5 @@
 """`DeltaTable.optimize()`: the builder, and the frame of metrics that it returns."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,8 +15,7 @@ from pyspark.sql.types import (
 )
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol.actions import AddFile
-from ...dml.maintain.optimize import OptimizeLayout, OptimizeResult, optimize
+from ...dml.maintain.optimize import FileCounts, OptimizeLayout, OptimizeResult, optimize
 from ...errors import InvalidArgumentError
 from ..arguments import checked, names_of
 from ..boundary import with_pyspark_errors
@@ -130,14 +128,13 @@ def frame_of(spark: SparkSession, outcome: OptimizeResult) -> DataFrame:
 
 
 def _metrics(outcome: OptimizeResult) -> dict[str, Any]:
-    vectors = [add.deletion_vector for add in outcome.removed if add.deletion_vector is not None]
-    partitions = len({group.partition for group in outcome.bins})
-    merged = {"num": len(outcome.removed), "size": sum(add.size for add in outcome.removed)}
+    removed, partitions = outcome.removed, len(outcome.partitions)
+    merged = {"num": removed.num, "size": removed.size}
     return {
-        "numFilesAdded": len(outcome.added),
-        "numFilesRemoved": len(outcome.removed),
+        "numFilesAdded": outcome.added.num,
+        "numFilesRemoved": removed.num,
         "filesAdded": _sizes(outcome.added),
-        "filesRemoved": _sizes(outcome.removed),
+        "filesRemoved": _sizes(removed),
         "partitionsOptimized": partitions,
         "zOrderStats": {
             "strategyName": "all",
@@ -150,18 +147,18 @@ def _metrics(outcome: OptimizeResult) -> dict[str, Any]:
         }
         if outcome.by and not outcome.clustered
         else None,
-        "numBins": len(outcome.bins),
+        "numBins": outcome.num_bins,
         "numBatches": len(outcome.versions),
         "totalConsideredFiles": outcome.considered,
-        "totalFilesSkipped": outcome.considered - len(outcome.removed),
+        "totalFilesSkipped": outcome.considered - removed.num,
         "preserveInsertionOrder": False,
         "startTimeMs": outcome.began_ms,
         "endTimeMs": outcome.ended_ms,
         "deletionVectorStats": {
-            "numDeletionVectorsRemoved": len(vectors),
-            "numDeletionVectorRowsRemoved": sum(vector.cardinality for vector in vectors),
+            "numDeletionVectorsRemoved": removed.vectors,
+            "numDeletionVectorRowsRemoved": removed.deleted_rows,
         }
-        if vectors
+        if removed.vectors
         else None,
         "numTableColumns": outcome.columns,
         "lookups": [
@@ -177,12 +174,11 @@ def _metrics(outcome: OptimizeResult) -> dict[str, Any]:
     }
 
 
-def _sizes(files: Sequence[AddFile]) -> dict[str, Any]:
-    sizes = [file.size for file in files]
+def _sizes(files: FileCounts) -> dict[str, Any]:
     return {
-        "min": min(sizes, default=None),
-        "max": max(sizes, default=None),
-        "avg": sum(sizes) / len(sizes) if sizes else 0.0,
-        "totalFiles": len(sizes),
-        "totalSize": sum(sizes),
+        "min": files.smallest,
+        "max": files.largest,
+        "avg": files.size / files.num if files.num else 0.0,
+        "totalFiles": files.num,
+        "totalSize": files.size,
     }
