@@ -271,6 +271,8 @@ if __name__ == "__main__":
         "update": UPDATE,
         "restore": RESTORE,
         "replace": REPLACE,
+        "partitions": PARTITIONS,
+        "search": SEARCH,
     }
     names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
     for taken in run(sys.argv[1], names):

@@ -1,7 +1,7 @@
 """Each cell of the conflict matrix, and Delta's fourteen scenarios, against the pure function."""
 
 import datetime
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -161,6 +161,20 @@ def test_scenarios_of_delta(scenario: Scenario) -> None:
     level = level_for(scenario.mine, S, changes_data=scenario.changes_data)
     mine = staged(*scenario.mine, reads=scenario.reads, table=scenario.table)
     assert verdict(mine, scenario.reads, winner(*scenario.concurrent), level) is scenario.conflict
+
+
+@pytest.mark.parametrize(
+    ("partition", "expected"),
+    [({"x": "1"}, ConcurrentDeleteReadException), ({"x": "2"}, None), (None, ConcurrentDeleteReadException)],
+)
+@pytest.mark.parametrize("level", IsolationLevel)
+def test_a_removed_file_of_a_partition_of_which_every_file_was_read(
+    partition: dict[str, str] | None, expected: Conflict | None, level: IsolationLevel
+) -> None:
+    """A `remove` without partition values may be of any partition."""
+    reads = ReadSet(predicates=(ReadPredicate(x_is(1), "UTC", every_file=True),))
+    removed = replace(remove("unnamed"), partition_values=partition)
+    assert verdict(staged(remove("mine"), reads=reads), reads, winner(removed), level) is expected
 
 
 # --- the matrix: one row for each check, one column for each level ------------------------------------------------
