@@ -1,11 +1,9 @@
 """How a bucket is reached and paid for, by each request of the log and of the data files of Python workers."""
 
 import datetime
-import ipaddress
 import os
 import pickle
 import socket
-import ssl
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -13,11 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from logstore.fake_s3 import FakeS3, Reply
+from support.certificates import certificates
 from support.clocks import NO_PAUSES
 from tablelog.errors import StorageAccessError, StorageError, StorageUnavailableError
 from tablelog.logstore.data_files import DataFiles
@@ -155,37 +151,6 @@ def test_the_bucket_is_in_the_path_or_in_the_host(
 
 
 # ---- TLS ----
-
-
-def certificates(directory: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's context with a certificate of a private authority, and the authority's certificate."""
-
-    def certificate(name: str, issuer: x509.Name, public: Any, signer: Any, *, authority: bool) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
-        builder = x509.CertificateBuilder().subject_name(named(name)).issuer_name(issuer).public_key(public)
-        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(now - datetime.timedelta(1))
-        builder = builder.not_valid_after(now + datetime.timedelta(1))
-        builder = builder.add_extension(x509.BasicConstraints(authority, None), critical=True)
-        addresses = [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        return builder.add_extension(x509.SubjectAlternativeName(addresses), critical=False).sign(
-            signer, hashes.SHA256()
-        )
-
-    def named(name: str) -> x509.Name:
-        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-
-    root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    root = certificate(
-        "a private authority", named("a private authority"), root_key.public_key(), root_key, authority=True
-    )
-    own = certificate("a service", root.subject, key.public_key(), root_key, authority=False)
-    pem = serialization.Encoding.PEM
-    (directory / "ca.pem").write_bytes(root.public_bytes(pem))
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (directory / "service.pem").write_bytes(private + own.public_bytes(pem))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(directory / "service.pem")
-    return context, directory / "ca.pem"
 
 
 @pytest.fixture
