@@ -27,10 +27,11 @@ def jars() -> str:
 
 def run_program(server: Any, directory: Path, *program: str) -> str:
     """The last line that a program prints; it finds the server published in its environment."""
+    paths = os.pathsep.join([str(_TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-m", *program],
         cwd=directory,
-        env={**os.environ, **server.published(), "PYTHONPATH": str(_TESTS)},
+        env={**os.environ, **server.published(), "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,

@@ -50,7 +50,7 @@ def planned(
     snapshot.verify(found.totals)
     counts = rows.column("selected").to_pylist()
     newer = put_together(snapshot, choice, rows.slice(0, 0), texts=True).files
-    groups = FileGroups(spark, replace(counting, most=None), list(zip(parts, counts, strict=True)), newer)
+    groups = _Groups(spark, replace(counting, most=None), list(zip(parts, counts, strict=True)), newer)
     if groups.num_files > MOST_FILES:
         return replace(found, files=NO_FILES, groups=groups)
     if groups.num_files > found.files.num_rows:  # most of them are in one part, which didn't send them
@@ -59,7 +59,7 @@ def planned(
 
 
 @dataclass(frozen=True)
-class FileGroups:
+class _Groups:
     """Selected files, read by a job for each group of at most `MOST_FILES`.
 
     `parts` are those of the checkpoint, with the number of selected files in each; `newer` are the selected files of

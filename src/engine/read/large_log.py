@@ -10,10 +10,10 @@ the driver reads the log itself, because it can recover a version or raise the r
 import logging
 import re
 import weakref
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
     from ...core.log.checkpoint import CheckpointState
     from ...core.table.snapshot import Snapshot
-    from .file_groups import FileGroups
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +63,20 @@ Chooser: TypeAlias = Callable[
 """Selects the files of a version: `chosen` with some of its options, or `file_groups.planned`."""
 
 
+class FileGroups(Protocol):
+    """Selected files that are too many for the driver, in groups: see `file_groups`."""
+
+    @property
+    def num_files(self) -> int:
+        """The number of files in all groups."""
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """The groups, each read when it is needed."""
+
+    def by_partition(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The files in other groups: those of a partition are in one, unless they are too many."""
+
+
 @dataclass(frozen=True)
 class PlannedFiles:
     """The selected `files`, with the columns of `Snapshot.files`; the totals of all files; and the partial count.
@@ -75,7 +88,7 @@ class PlannedFiles:
     files: pa.Table
     totals: Totals
     after_partitions: int
-    groups: "FileGroups | None" = None
+    groups: FileGroups | None = None
 
     @property
     def total(self) -> int:

@@ -13,6 +13,12 @@ from ..jvm.connection.sessions import master
 _DENIED = re.compile(
     r"\b(?:AccessDenied|AccessControl|NoAuthWithAWS|NoAwsCredentials|CredentialInitialization)Exception: (.+)"
 )
+_UNTRUSTED = re.compile(r"\bSSLHandshakeException\b.*\bPKIX path (?:building|validation) failed")
+_TRUST = (
+    "Java doesn't trust the certificate of the service. If its authority is private, put the certificate of the "
+    "authority into a trust store, and set -Djavax.net.ssl.trustStore=FILE in spark.driver.extraJavaOptions and in "
+    "spark.executor.extraJavaOptions"
+)
 _NESTED = re.compile(r"\b[A-Z]\w*Exception: .+")
 _FURTHER = re.compile(r" : [\w.]+Exception: ")
 _LONGEST = 300
@@ -93,13 +99,15 @@ def _is_local(name: str | None) -> bool:
 def of_task(text: str, doing: str) -> StorageAccessError | None:
     """The error for `text`, the messages of a Java exception of a task and of its causes; `None` if no access was
     denied."""
+    if _UNTRUSTED.search(text) is not None:
+        return StorageAccessError(f"{doing}: {_TRUST}")
     reason = _reason(text)
     return None if reason is None else StorageAccessError(f"{doing}: {reason}. {remedy()}")
 
 
 def of_job(text: str, doing: str) -> StorageAccessError | None:
     """The same for a job, which may also fail on the driver, before its tasks."""
-    if _FAILED_TASK in text:
+    if _FAILED_TASK in text or _UNTRUSTED.search(text) is not None:
         return of_task(text, doing)
     reason = _reason(text)
     return None if reason is None else StorageAccessError(f"{doing}: {reason}. {_OF_JVM}")
