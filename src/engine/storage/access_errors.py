@@ -16,8 +16,8 @@ _DENIED = re.compile(
 _UNTRUSTED = re.compile(r"\bSSLHandshakeException\b.*\bPKIX path (?:building|validation) failed")
 _TRUST = (
     "Java doesn't trust the certificate of the service. If its authority is private, put the certificate of the "
-    "authority into a trust store, and set -Djavax.net.ssl.trustStore=FILE in spark.driver.extraJavaOptions and in "
-    "spark.executor.extraJavaOptions"
+    "authority into a trust store, and add -Djavax.net.ssl.trustStore=FILE to the extra Java options of the driver and "
+    "of the executors"
 )
 _NESTED = re.compile(r"\b[A-Z]\w*Exception: .+")
 _FURTHER = re.compile(r" : [\w.]+Exception: ")
