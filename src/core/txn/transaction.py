@@ -231,7 +231,7 @@ class Transaction:
             user_metadata: `commitInfo.userMetadata`; `None`: the session's setting.
             tags: `commitInfo.tags`.
             engine_info: `commitInfo.engineInfo`.
-            bulk: Removes all files of the version that was read (`actions` then remove none), or replaces them by
+            bulk: Removes files of the version that was read (`actions` then remove none), or replaces all of them by
                 those of another version (`actions` then have none); in pieces.
 
         Returns:

@@ -32,7 +32,7 @@ class Removal:
     rewrite_ms: int = 0
     by_vectors: bool = False
     whole: WholeRemoval | None = None
-    """All files of a large table, which are then not in `removed`."""
+    """All files of a large table, or very many of some partitions, which are then not in `removed`."""
 
     @property
     def num_removed(self) -> int:

@@ -11,7 +11,7 @@ from ...core.skipping.predicates import Predicate, with_columns
 from ...core.skipping.pruning import may_match
 from ...core.txn.whole_removal import Mask, WholeRemoval, whole_removal
 from ...engine.jvm.connection import settings
-from ...engine.read import scan
+from ...engine.read import file_groups, scan
 from .command import Command
 from .removal import Removal, num_records
 
@@ -79,16 +79,9 @@ def _mask_of(command: Command, partitions: scan.Condition | Predicate) -> "Mask 
 
 def slices(removal: WholeRemoval) -> Iterator[pa.Table]:
     """The files of a removal in tables for `Command.select_files`, without their statistics."""
-    waiting: list[pa.Table] = []
-    for piece in removal.files(with_stats=False):
-        waiting.append(piece.append_column("stats", pa.nulls(piece.num_rows, pa.string())))
-        while sum(table.num_rows for table in waiting) >= _SLICE:
-            files = pa.concat_tables(waiting)
-            waiting = [files.slice(_SLICE)]
-            yield files.slice(0, _SLICE)
-    files = pa.concat_tables(waiting)
-    if files.num_rows:
-        yield files
+    pieces = removal.files(with_stats=False)
+    without = (piece.append_column("stats", pa.nulls(piece.num_rows, pa.string())) for piece in pieces)
+    return file_groups.joined(without, _SLICE)
 
 
 def whole_files(removed: list[AddFile], began: float) -> Removal:

@@ -289,7 +289,10 @@ def _selected(
     if outcome.clustered:
         planned = _of_cubes(command, layout, outcome.by)
     else:
-        planned = _of_kind(command, layout, condition, within, lays_out=bool(outcome.by))
+        choice = _choice(layout, within, lays_out=bool(outcome.by))
+        # Rows of all files of a partition are laid out together.
+        grouped = choice.kind != "all"
+        planned = scan.planned(command.spark, command.log, command.snapshot, condition, choice, grouped=grouped)
     if planned is None:
         yield None
         return
@@ -301,14 +304,9 @@ def _selected(
         yield from planned.groups.by_partition(command.snapshot.mapping.physical_partition_columns)
 
 
-def _of_kind(
-    command: Command,
-    layout: OptimizeLayout,
-    condition: scan.Condition | None,
-    within: Collection[Partition] | None,
-    *,
-    lays_out: bool,
-) -> PlannedFiles | None:
+def _choice(
+    layout: OptimizeLayout, within: Collection[Partition] | None, *, lays_out: bool
+) -> bin_packing.RewriteCandidates:
     kind: bin_packing.RewriteKind = "small or marked"
     if layout.for_iceberg:
         kind = "without Iceberg tag"
@@ -316,10 +314,7 @@ def _of_kind(
         kind = "marked"
     elif lays_out:
         kind = "all"
-    choice = bin_packing.RewriteCandidates(kind, layout.smallest, None if within is None else frozenset(within))
-    # Rows of all files of a partition are laid out together.
-    grouped = kind != "all"
-    return scan.planned(command.spark, command.log, command.snapshot, condition, choice, grouped=grouped)
+    return bin_packing.RewriteCandidates(kind, layout.smallest, None if within is None else frozenset(within))
 
 
 def _of_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> PlannedFiles | None:

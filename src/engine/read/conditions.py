@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -174,7 +173,7 @@ def planned(
     """
     if not is_classic(spark) or not large_log.wanted(spark, snapshot):
         return None
-    chosen: large_log.Chooser = file_groups.planned if grouped else partial(large_log.chosen, texts=True)
+    chosen = file_groups.chooser(grouped=grouped)
     if condition is None:
         assert then is not None
         return chosen(spark, log, snapshot, then, None)

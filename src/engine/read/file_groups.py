@@ -1,8 +1,9 @@
 """Selects files of a large log in groups, where a command may need more of them than the driver shall hold."""
 
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,7 +12,18 @@ import pyarrow.compute as pc
 from ...core.log.checkpoint_shares import RowGroupSplit
 from ...core.log_maintenance.temporary_files import Buckets
 from ...core.protocol import schema as schemas
-from .large_log import NO_FILES, Choice, Choosing, PlannedFiles, put_together, reading_for, sent, tuples_of
+from .large_log import (
+    NO_FILES,
+    Choice,
+    Chooser,
+    Choosing,
+    PlannedFiles,
+    chosen,
+    put_together,
+    reading_for,
+    sent,
+    tuples_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +36,11 @@ MOST_FILES = 1 << 17
 _UNEVEN = 4
 """A part sends its files with their number, unless it has so many times its share of `MOST_FILES`."""
 _MOST_BUCKETS = 256
+
+
+def chooser(*, grouped: bool) -> Chooser:
+    """What selects the files of a command, with their statistics as text; with `grouped`, very many come in groups."""
+    return planned if grouped else partial(chosen, texts=True)
 
 
 def planned(
@@ -83,7 +100,7 @@ class _Groups:
             reading = replace(self.work.reading, tasks=[[part] for part in bundle])
             work = replace(self.work, reading=reading)
             rows = reading.run(self.spark, work, Choosing.SCHEMA)
-            yield from _slices(pa.concat_tables(sent(reading.run_here(work) if rows is None else rows)))
+            yield from _slices(pa.concat_tables(sent(reading.run_here(work) if rows is None else rows)), MOST_FILES)
 
     def by_partition(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The files in other groups: those of a partition are in one, unless they are too many.
@@ -101,7 +118,7 @@ class _Groups:
             for bucket, number in enumerate(numbers):
                 pieces = map(_table, buckets.pieces(bucket))
                 # If one partition fills the bucket, its files can be in any order.
-                yield from _sorted(pieces, columns) if number <= _UNEVEN * MOST_FILES else _joined(pieces)
+                yield from _sorted(pieces, columns) if number <= _UNEVEN * MOST_FILES else joined(pieces, MOST_FILES)
         finally:
             buckets.close()
 
@@ -121,9 +138,9 @@ def _bundles(parts: Sequence[tuple[RowGroupSplit, int]]) -> Iterator[list[RowGro
         yield bundle
 
 
-def _slices(files: pa.Table) -> Iterator[pa.Table]:
-    for first in range(0, files.num_rows, MOST_FILES):
-        yield files.slice(first, MOST_FILES)
+def _slices(files: pa.Table, most: int) -> Iterator[pa.Table]:
+    for first in range(0, files.num_rows, most):
+        yield files.slice(first, most)
 
 
 def _by_bucket(files: pa.Table, columns: Sequence[str], count: int) -> Iterator[tuple[int, pa.Table]]:
@@ -147,22 +164,23 @@ def _sorted(pieces: Iterator[pa.Table], columns: Sequence[str]) -> Iterator[pa.T
     files, first, size = files.take(order), 0, 0
     for count in pc.value_counts(tuples.take(order)).field("counts").to_pylist():
         if size and size + count > MOST_FILES:
-            yield from _slices(files.slice(first, size))
+            yield from _slices(files.slice(first, size), MOST_FILES)
             first, size = first + size, 0
         size += count
-    yield from _slices(files.slice(first, size))
+    yield from _slices(files.slice(first, size), MOST_FILES)
 
 
-def _joined(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The pieces, joined to tables of `MOST_FILES`."""
+def joined(pieces: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
+    """The rows of the pieces, in tables of `most` rows."""
     waiting: list[pa.Table] = []
     for piece in pieces:
         waiting.append(piece)
-        if sum(table.num_rows for table in waiting) >= MOST_FILES:
-            *full, rest = _slices(pa.concat_tables(waiting))
+        if sum(table.num_rows for table in waiting) >= most:
+            *full, rest = _slices(pa.concat_tables(waiting), most)
             yield from full
             waiting = [rest]
-    yield from _slices(pa.concat_tables(waiting))
+    if waiting:
+        yield from _slices(pa.concat_tables(waiting), most)
 
 
 def _bytes(files: pa.Table) -> bytes:

@@ -5,7 +5,6 @@ only the files that it may need (`Snapshot.with_files`), and the columns of the 
 The executors may select too many files, never too few: the command selects among them again, as in a small log.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -78,5 +77,5 @@ def satisfying(
     if not settings.of(spark, STATS_SKIPPING):
         of_rows = predicates.TRUE
     filters = large_log.Filters(of_values, of_rows, mapping.physical, names, zone)
-    chosen: large_log.Chooser = file_groups.planned if grouped else partial(large_log.chosen, texts=True)
+    chosen = file_groups.chooser(grouped=grouped)
     return chosen(spark, log, snapshot, filters, predicates.columns(of_rows) or None)
