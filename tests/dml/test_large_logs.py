@@ -197,6 +197,8 @@ GROUPED: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete("id % 2 = 0"),
     "delete by opaque partitions": lambda t: t.delta.delete("concat('x', p) <> 'x1' and id % 5 = 0"),
     "delete nothing": lambda t: t.delta.delete("id % 1000 = 999"),
+    "delete by a Column": lambda t: t.delta.delete((F.col("id") % 2 == 0) & (F.col("p") + 1 > 0)),
+    "delete by SQL": lambda t: t.spark.sql(f"DELETE FROM delta.`{t.path}` AS x WHERE x.id % 2 = 0"),
     "update": lambda t: t.delta.update("id % 7 = 3", {"id": "id + 500"}),
     "replaceWhere": lambda t: t.write(values(t.spark, (990, 0)), "overwrite", replaceWhere="id % 10 = 0"),
     "merge": _merged("t.id = s.id + 20 * t.p"),

@@ -178,6 +178,30 @@ def test_very_many_files_of_partitions(
     assert state(large, known) == state(small, known)
 
 
+def test_very_many_files_of_partitions_by_times(spark: SparkSession, tmp_path: Path, in_pieces: list[str]) -> None:
+    """Partition values are compared in the time zone of the session, by a text or a Column."""
+    base = Table(spark, tmp_path / "times")
+    zone = "spark.sql.session.timeZone"
+    with settings(spark, {zone: "Asia/Kolkata"}):
+        hours = spark.range(0, 48, 1, 1).selectExpr(
+            "id", "timestamp'2024-03-01 00:00:00' + make_interval(0,0,0,0,id) AS h"
+        )
+        base.write(hours, by=("h",))
+    DeltaLog.for_path(base.path).checkpoint()
+    limit = F.lit("2024-03-02 00:00:00").cast("timestamp")
+    for name, condition in {"text": "h < timestamp'2024-03-02 00:00:00'", "column": F.col("h") < limit}.items():
+        for place in ("UTC", "Asia/Kolkata"):
+            table = copy_of(base, f"{name} {place.replace('/', ' ')}")
+            with pytest.MonkeyPatch.context() as patched, settings(spark, {LOG_DRIVER_BYTES.key: "0", zone: place}):
+                patched.setattr(file_groups, "MOST_FILES", 2)
+                conf.forget()
+                expected = [row[0] for row in table.read().where("NOT (h < timestamp'2024-03-02 00:00:00')").collect()]
+                table.delta.delete(condition)
+                conf.forget()
+                assert [row[0] for row in table.rows()] == sorted(expected)
+    assert in_pieces == ["lines"] * 4
+
+
 @pytest.mark.parametrize(
     ("winner", "error"),
     [
