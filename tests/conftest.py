@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from support import shares
+from support import java, shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # A shell that starts the tests in the background has Ctrl-C ignored, for them and for the programs that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A program that a test starts, such as the command line, gets a JVM that starts fast too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", java.java_options())
 
 # The same cases in each run, however slow the machine is that runs them.
 hypothesis.settings.register_profile("tablelog", derandomize=True, deadline=None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-from support.sessions import java_options
+from support.java import java_options
 
 from .standalone import WORKERS, Cluster
 

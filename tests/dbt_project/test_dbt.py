@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from support.sessions import java_options, session_builder
+from support.java import java_options
+from support.sessions import session_builder
 from tablelog.spark import DeltaTable, enable
 
 pytestmark = pytest.mark.timeout(1800)

@@ -43,6 +43,8 @@ DANGEROUS = {
     "the file that is read": "input_file_name()",
     "unknown": "no_such_function(1)",
 }
+# By a rule, by the optimizer, and by analysis.
+EVALUATED_EARLY = ("reflect", "a scalar subquery", "in an argument that analysis evaluates")
 
 
 @pytest.fixture
@@ -165,7 +167,10 @@ def test_no_keyword_runs_the_code_of_a_stranger(session: SparkSession, tmp_path:
 def test_a_default_value_of_a_stranger_that_is_not_used_refuses_nothing(
     session: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    for number, (what, text) in enumerate(DANGEROUS.items()):
+    # All texts take the way of the first statement; what a statement makes of it doesn't depend on the text.
+    first = statement == "INSERT INTO {t} VALUES (5, 'x')"
+    texts = DANGEROUS.items() if first else [(what, DANGEROUS[what]) for what in EVALUATED_EARLY]
+    for number, (what, text) in enumerate(texts):
         root = tmp_path / f"table{number}"
         sql = text.replace("{file}", str(tmp_path / "secret.txt"))
         table = _default(session, root, sql, data_file(root / "a.parquet", {"id": [1, 2]}))

@@ -34,9 +34,10 @@ from tablelog.errors import (
     StorageError,
 )
 from tablelog.logstore.local.store import LocalLogStore
-from tablelog.settings.declarations import LOG_DRIVER_BYTES
+from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from tablelog.spark import DeltaTable, conf
 
+BY_EXECUTORS = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
 PROPERTIES = {**FEATURES, **CHANGE_FEED}
 COMMANDS: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete(),
@@ -163,7 +164,7 @@ def test_very_many_files_of_partitions(
         PARTITIONS[name](small)
     assert not in_pieces
     monkeypatch.setattr(file_groups, "MOST_FILES", 2)
-    with settings(base.spark, {LOG_DRIVER_BYTES.key: "0"}):
+    with settings(base.spark, BY_EXECUTORS):
         conf.forget()
         PARTITIONS[name](large)
     assert in_pieces == ["lines"]
@@ -192,7 +193,7 @@ def test_very_many_files_of_partitions_by_times(spark: SparkSession, tmp_path: P
     for name, condition in {"text": "h < timestamp'2024-03-02 00:00:00'", "column": F.col("h") < limit}.items():
         for place in ("UTC", "Asia/Kolkata"):
             table = copy_of(base, f"{name} {place.replace('/', ' ')}")
-            with pytest.MonkeyPatch.context() as patched, settings(spark, {LOG_DRIVER_BYTES.key: "0", zone: place}):
+            with pytest.MonkeyPatch.context() as patched, settings(spark, {**BY_EXECUTORS, zone: place}):
                 patched.setattr(file_groups, "MOST_FILES", 2)
                 conf.forget()
                 expected = [row[0] for row in table.read().where("NOT (h < timestamp'2024-03-02 00:00:00')").collect()]
@@ -233,7 +234,7 @@ def test_a_concurrent_commit_to_other_partitions(
     monkeypatch.setattr(file_groups, "MOST_FILES", 2)
     _between(monkeypatch, lambda: winner(Table(table.spark, table.root)))
     before = table.version
-    with settings(base.spark, {LOG_DRIVER_BYTES.key: "0"}):
+    with settings(base.spark, BY_EXECUTORS):
         conf.forget()
         if error is not None:
             with pytest.raises(error):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from .sessions import java_options
+from .java import java_options
 
 _SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 

@@ -6,20 +6,11 @@
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
-# Java loads and verifies some 15,000 of Spark's classes at each start; from an archive it maps them into memory.
-# An archive fits one JVM and one list of jars: where it doesn't, Java says nothing and goes on without it.
-ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
-
-# Queries that run once gain nothing from the optimising compiler, which took half of the processor time.
-_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-# Neither do they gain from a collector that works beside the program on the same two cores.
-_COLLECTOR = "-XX:+UseSerialGC -XX:MetaspaceSize=512m -Xms1g"
-_JAVA_OPTIONS = f"{_COMPILER} {_COLLECTOR} -Xshare:auto -Xlog:disable"
+from support.java import ARCHIVE, java_options
 
 # What makes a session delta-spark's.
 DELTA_SPARK = {
@@ -27,11 +18,6 @@ DELTA_SPARK = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-
-
-def java_options() -> str:
-    """Options for the JVM of a driver or an executor in this environment."""
-    return f"{_JAVA_OPTIONS} -XX:SharedArchiveFile={ARCHIVE}" if ARCHIVE.exists() else _JAVA_OPTIONS
 
 
 def session_builder(master: str, settings: Mapping[str, str], *, more_java_options: str = "") -> SparkSession.Builder:
