@@ -43,8 +43,8 @@ DANGEROUS = {
     "the file that is read": "input_file_name()",
     "unknown": "no_such_function(1)",
 }
-# By a rule, by the optimizer, and by analysis.
-EVALUATED_EARLY = ("reflect", "a scalar subquery", "in an argument that analysis evaluates")
+# One function of Java, one subquery, and one expression that Spark evaluates when it analyses a statement.
+SOME = ("reflect", "a scalar subquery", "in an argument that analysis evaluates")
 
 
 @pytest.fixture
@@ -167,12 +167,11 @@ def test_no_keyword_runs_the_code_of_a_stranger(session: SparkSession, tmp_path:
 def test_a_default_value_of_a_stranger_that_is_not_used_refuses_nothing(
     session: SparkSession, tmp_path: Path, statement: str
 ) -> None:
-    # All texts take the way of the first statement; what a statement makes of it doesn't depend on the text.
-    first = statement == "INSERT INTO {t} VALUES (5, 'x')"
-    texts = DANGEROUS.items() if first else [(what, DANGEROUS[what]) for what in EVALUATED_EARLY]
-    for number, (what, text) in enumerate(texts):
+    # One statement is tried with every text, the others with some.
+    names = DANGEROUS if statement == "INSERT INTO {t} VALUES (5, 'x')" else SOME
+    for number, what in enumerate(names):
         root = tmp_path / f"table{number}"
-        sql = text.replace("{file}", str(tmp_path / "secret.txt"))
+        sql = DANGEROUS[what].replace("{file}", str(tmp_path / "secret.txt"))
         table = _default(session, root, sql, data_file(root / "a.parquet", {"id": [1, 2]}))
         if statement == "insertInto":
             table.read().createOrReplaceTempView("of_stranger")

@@ -17,6 +17,7 @@ from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
+from tablelog.core.table import clustering
 from tablelog.core.txn import bulk_actions
 from tablelog.dml.command.command import Command
 from tablelog.engine.read import file_groups, large_log, selection
@@ -240,14 +241,17 @@ def test_a_condition_that_excludes_few_files_is_searched_in_groups(
     assert jobs.count("Filters") > 2  # the first one counts the files, each other reads a part of the checkpoint
 
 
-@pytest.mark.parametrize(("command", "most"), [("optimize", 6), ("purge", 1), ("optimize", 1)])
-def test_very_many_files_are_combined_in_groups(
+@pytest.mark.parametrize(
+    ("command", "most"), [("optimize", 6), ("purge", 1), ("optimize", 1), ("zorder", 6), ("zorder", 2)]
+)
+def test_very_many_files_are_rewritten_in_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, command: str, most: int
 ) -> None:
     """Each group has its own commit; the files of a partition are in one group, unless a group can't have so many."""
     run: Callable[[Table], Any] = {
         "optimize": lambda t: t.delta.optimize().executeCompaction(),
         "purge": lambda t: t.delta.reorg(),
+        "zorder": lambda t: t.delta.optimize().executeZOrderBy("id"),
     }[command]
     small, other = (copy_of(base, f"{command}, {most} {kind}") for kind in ("together", "grouped"))
     expected = run(small).collect()[0].metrics
@@ -256,11 +260,12 @@ def test_very_many_files_are_combined_in_groups(
         found = run(other).collect()[0].metrics
     assert rows_of(other) == rows_of(small)
     counts = "numFilesRemoved", "partitionsOptimized", "totalConsideredFiles", "totalFilesSkipped"
-    if command == "purge" or most > 1:
+    if (command, most) != ("optimize", 1):
         assert [found[name] for name in counts] == [expected[name] for name in counts]
         assert found.filesRemoved == expected.filesRemoved
         assert found.deletionVectorStats == expected.deletionVectorStats
-        assert (found.numFilesAdded == expected.numFilesAdded) == (command == "optimize")  # `purge` combines, too
+        whole = command != "purge" and most > 2  # otherwise files of one partition are in several groups
+        assert (found.numFilesAdded == expected.numFilesAdded) == whole
         assert found.numBatches == other.version - base.version > 1
     else:  # a group with one file has nothing to combine
         assert found.numFilesRemoved == 0
@@ -389,6 +394,39 @@ def test_clustering(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.Mon
     assert outcome(other, before, Table.rows) == outcome(small, before, Table.rows)
     assert other.info()["operationMetrics"]["numRemovedFiles"] == ("3" if full else "2")
     assert jobs == ["OneOfEachCube", "OfCubes"]
+
+
+def test_very_many_files_are_clustered_in_groups(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each group has cubes of its own; a second run clusters these together, if they are small."""
+    base = Table(spark, tmp_path / "clustered")
+    created = DeltaTable.create(spark).location(base.path).addColumn("id", "long").addColumn("p", "int")
+    created.clusterBy("id").execute()
+    for first in range(0, 30, 2):
+        base.write(values(spark, (first, 0), (first + 1, 1)).coalesce(1))
+    DeltaLog.for_path(base.path).checkpoint()
+    expected = base.rows("id")
+    monkeypatch.setattr(file_groups, "MOST_FILES", 5)
+    groups: list[int] = []
+    select = Command.select_files
+
+    def noted(self: Command, files: Any) -> None:
+        groups.append(files.num_rows)
+        select(self, files)
+
+    before = base.version
+    with monkeypatch.context() as patched, large(base, patched):
+        patched.setattr(Command, "select_files", noted)
+        metrics = base.delta.optimize().executeCompaction().collect()[0].metrics
+    assert groups == [5, 5, 5]
+    assert metrics.numBatches == base.version - before == 3
+    assert metrics.numFilesRemoved == 15
+    assert len({clustering.cube_of(file) for file in base.log.snapshot().add_files()}) == 3
+    with monkeypatch.context() as patched, large(base, patched):
+        assert base.delta.optimize().executeCompaction().collect()[0].metrics.numFilesRemoved == 3
+    assert base.log.snapshot().num_files == 1
+    assert base.rows("id") == expected
 
 
 def _cluster(table: Table, *, full: bool) -> None:

@@ -72,8 +72,12 @@ def to_cluster(files: Iterable[AddFile], columns: Sequence[str], *, smallest_cub
         foreign = []
         if len(small) == 1 and None not in small:
             return []
-    order = sorted(small, key=lambda cube: cube or "")
-    return [*(file for cube in order for file in small[cube]), *foreign]
+    return [*in_order(file for members in small.values() for file in members), *foreign]
+
+
+def in_order(files: Iterable[AddFile]) -> list[AddFile]:
+    """First the files without a cube, then cube by cube."""
+    return sorted(files, key=lambda file: cube_of(file)[0] or "")
 
 
 Cube = tuple[str | None, str | None, str | None]

@@ -142,7 +142,8 @@ def optimize(
         for files in _selected(command, layout, condition, within, outcome):
             if files is not None:
                 command.select_files(files)
-            for batch in bin_packing.batches(_planned(command, layout, condition, within, outcome), layout.batch):
+            bins = _planned(command, layout, condition, within, outcome, selected=files is not None)
+            for batch in bin_packing.batches(bins, layout.batch):
                 with command.discarded_on_failure():
                     _rewrite(command, layout, batch, printed, outcome)
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
@@ -245,8 +246,10 @@ def _planned(
     condition: scan.Condition | None,
     within: Collection[Partition] | None,
     outcome: OptimizeResult,
+    *,
+    selected: bool,
 ) -> list[Bin]:
-    """The bins of files to rewrite, each of one partition."""
+    """The bins of files to rewrite, each of one partition. `selected`: the snapshot has only files of `_selected`."""
     snapshot = command.snapshot
     if condition is None:
         chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
@@ -254,7 +257,7 @@ def _planned(
         chosen = scan.exact_partitions(command.spark, snapshot, condition)
     outcome.considered += len(chosen)
     if outcome.clustered:
-        return _cubes(command, layout, outcome.by)
+        return _cubes(command, layout, outcome.by, selected=selected)
     if layout.for_iceberg:
         tags = pc.map_lookup(snapshot.files.take(chosen).column("tags"), iceberg_compat.TAG, "last")
         chosen = chosen.filter(pc.is_null(tags))
@@ -283,16 +286,14 @@ def _selected(
 ) -> Iterator[pa.Table | None]:
     """The files that may be rewritten, if the log is too large for the driver; else None, once, for all files.
 
-    Very many files to combine come in several tables. Adds the excluded files that the condition includes to
-    `considered`.
+    Very many files come in several tables, those of a partition in one, unless they are too many. Adds the excluded
+    files that the condition includes to `considered`.
     """
     if outcome.clustered:
         planned = _of_cubes(command, layout, outcome.by)
     else:
         choice = _choice(layout, within, lays_out=bool(outcome.by))
-        # Rows of all files of a partition are laid out together.
-        grouped = choice.kind != "all"
-        planned = scan.planned(command.spark, command.log, command.snapshot, condition, choice, grouped=grouped)
+        planned = scan.planned(command.spark, command.log, command.snapshot, condition, choice, grouped=True)
     if planned is None:
         yield None
         return
@@ -326,16 +327,19 @@ def _of_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> Pl
     smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
     chosen = clustering.to_cluster(adds_of(found.files), by, smallest_cube=smallest, full=layout.full)
     of_cubes = clustering.OfCubes(frozenset(map(clustering.cube_of, chosen)))
-    planned = scan.planned(command.spark, command.log, command.snapshot, None, of_cubes)
+    planned = scan.planned(command.spark, command.log, command.snapshot, None, of_cubes, grouped=True)
     return None if planned is None else replace(planned, after_partitions=planned.total)
 
 
-def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:
+def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str], *, selected: bool) -> list[Bin]:
     smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
     largest = max(smallest, settings.of(command.spark, declarations.CLUSTERING_TARGET_CUBE_SIZE))
     files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
-    chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
+    if selected:  # `_of_cubes` knew the sizes of all cubes; of a large log, these files may be a part of them
+        chosen = clustering.in_order(files)
+    else:
+        chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
     return bin_packing.packed(
         (((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True
     )
