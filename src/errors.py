@@ -166,7 +166,7 @@ class DeltaConcurrentModificationException(TablelogError):
 
 
 class ConcurrentWriteException(DeltaConcurrentModificationException):
-    """A concurrent transaction wrote data since this one read the table."""
+    """Other writers committed each time this transaction tried to, or since the data to write was read."""
 
     condition = "DELTA_CONCURRENT_WRITE"
 

@@ -1,5 +1,6 @@
 """The local Spark session of the commands that need one; it is started when such a command runs."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from ..spark import DeltaTable
 
+_REFUSED_MASTER = re.compile("Master must either be|Could not parse Master URL|Asked to run locally with 0 threads")
+
 
 @contextmanager
 def local_session(location: Location, master: str) -> Iterator["SparkSession"]:
@@ -29,7 +32,7 @@ def local_session(location: Location, master: str) -> Iterator["SparkSession"]:
 
     Raises:
         UnsupportedEnvironmentError: There is no Spark or no Java, or Spark doesn't start.
-        InvalidArgumentError: Spark refuses a condition, a name or a type that the user gave.
+        InvalidArgumentError: Spark refuses the master, or a condition, a name or a type that the user gave.
     """
     if location.options:
         raise click.UsageError(
@@ -68,7 +71,10 @@ def _started(builder: "SparkSession.Builder") -> "SparkSession":
         try:
             return builder.getOrCreate()
         except Exception as error:
-            raise UnsupportedEnvironmentError(f"Spark doesn't start: {reason() or first_line(error)}") from error
+            text = reason() or first_line(error)
+            if _REFUSED_MASTER.search(text):
+                raise InvalidArgumentError(f"--master: {text}") from error
+            raise UnsupportedEnvironmentError(f"Spark doesn't start: {text}") from error
 
 
 @contextmanager

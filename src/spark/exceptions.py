@@ -57,7 +57,7 @@ class DeltaConcurrentModificationException(errors.DeltaConcurrentModificationExc
 
 
 class ConcurrentWriteException(errors.ConcurrentWriteException, DeltaConcurrentModificationException):
-    """A concurrent transaction wrote data since this one read the table."""
+    """Other writers committed each time this transaction tried to, or since the data to write was read."""
 
 
 class MetadataChangedException(errors.MetadataChangedException, DeltaConcurrentModificationException):

@@ -24,7 +24,7 @@ from tablelog.dml.alter.create import Definition, create
 from tablelog.dml.change import update
 from tablelog.dml.command import whole_files
 from tablelog.dml.command.command import Command
-from tablelog.engine.read import file_groups
+from tablelog.engine.read import file_groups, large_log
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
@@ -460,7 +460,34 @@ def test_a_failed_checkpoint_doesnt_undo_the_commit(
     assert table.rows() == []
 
 
-def test_append_only_and_manifests(base: Table, in_pieces: list[str]) -> None:
+def test_a_table_with_manifests_holds_all_actions(
+    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Manifests need each removed file; Spark isn't asked for the partitions in vain."""
+    table = copy_of(base, "manifests")
+    table.delta.setProperties({"delta.enableDeletionVectors": "false"})
+    table.delta.reorg()
+    table.delta.setProperties({"delta.compatibility.symlinkFormatManifest.enabled": "true"})
+    expected = table.read().where("p is null").count()
+    jobs: list[str] = []
+    run = large_log.Reading.run
+
+    def noted(self: large_log.Reading, spark: SparkSession, work: Any, schema: str) -> Any:
+        jobs.append(type(work.choice).__name__)
+        return run(self, spark, work, schema)
+
+    monkeypatch.setattr(large_log.Reading, "run", noted)
+    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
+    with settings(base.spark, BY_EXECUTORS):
+        conf.forget()
+        table.delta.delete("p is not null")
+    assert jobs
+    assert "OneOfEachTuple" not in jobs
+    assert not in_pieces
+    assert table.read().count() == expected > 0
+
+
+def test_append_only(base: Table, in_pieces: list[str]) -> None:
     table = copy_of(base, "append-only")
     table.delta.setProperties({"delta.appendOnly": "true"})
     with pytest.raises(AppendOnlyTableError):

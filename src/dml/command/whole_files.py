@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from ...core.protocol.actions import AddFile
 from ...core.skipping.predicates import Predicate, with_columns
 from ...core.skipping.pruning import may_match
+from ...core.txn.bulk_actions import is_large
 from ...core.txn.whole_removal import Mask, WholeRemoval, whole_removal
 from ...engine.jvm.connection import settings
 from ...engine.read import file_groups, scan
@@ -41,8 +42,7 @@ def remove_partitions(
     began = time.monotonic()
     predicate = partitions.predicate if isinstance(partitions, scan.Condition) else partitions
     if not command.select_unless_many(partitions):
-        mask = _mask_of(command, partitions)
-        whole = None if mask is None else _whole_removal(command, mask, data_change=data_change, count_rows=count_rows)
+        whole = _whole_removal(command, partitions, data_change=data_change, count_rows=count_rows)
         if whole is not None:
             command.record_read(predicate)
             return Removal(whole=whole, deleted_rows=whole.num_records, scan_ms=elapsed_ms(began))
@@ -59,16 +59,21 @@ def remove_partitions(
 
 
 def _whole_removal(
-    command: Command, partitions: "Mask | None", *, data_change: bool, count_rows: bool
+    command: Command, partitions: scan.Condition | Predicate | None, *, data_change: bool, count_rows: bool
 ) -> WholeRemoval | None:
     txn, now = command.txn, command.log.clock.now_ms()
-    assert txn.snapshot is not None
-    return whole_removal(
-        txn.snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, partitions=partitions
-    )
+    snapshot = txn.snapshot
+    assert snapshot is not None
+    if not is_large(snapshot, snapshot.metadata, txn.metadata):
+        return None
+    mask = None if partitions is None else _mask_of(command, partitions)
+    if partitions is not None and mask is None:
+        return None
+    return whole_removal(snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, partitions=mask)
 
 
 def _mask_of(command: Command, partitions: scan.Condition | Predicate) -> "Mask | None":
+    """None if the executors, which evaluate a condition, can't read the log."""
     snapshot = command.snapshot
     if isinstance(partitions, scan.Condition):
         return scan.partition_mask(command.spark, command.log, snapshot, partitions)
