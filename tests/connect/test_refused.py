@@ -25,6 +25,8 @@ from tablelog.spark import DeltaTable, disable, enable, is_enabled
         "SELECT * FROM `delta`.`{path}`",
         "SELECT * FROM Delta /* a comment */ . -- and another\n `{path}`",
         "CREATE TABLE t USING `Delta` LOCATION '{path}'",
+        "SELECT 'it''s', r'\\', \"'\" FROM delta.`{path}`",
+        "EXECUTE IMMEDIATE 'SELECT * FROM delta.`{path}`'",
     ],
 )
 def test_statements(spark: Any, table: Table, statement: str) -> None:
@@ -62,6 +64,8 @@ def test_statements_that_only_delta_has(spark: Any, table: Table, statement: str
 def test_statements_that_look_like_those(spark: Any) -> None:
     """They are Spark's: the server's answer stays."""
     assert spark.sql("SELECT 1 AS vacuum, 'optimize delta' AS text").count() == 1
+    row = spark.sql("SELECT 'USING delta' a, r'\\' b, \"delta.`x`\" c -- USING delta\n, /* delta.`x` */ 1 d").collect()[0]
+    assert tuple(row) == ("USING delta", "\\", "delta.`x`", 1)
     spark.sql("CREATE TEMPORARY VIEW history AS SELECT 1 AS t")
     assert spark.sql("DESCRIBE history t").count()
     spark.sql("DROP VIEW history")

@@ -9,10 +9,15 @@ from ...errors import UnsupportedFeatureError
 from .. import statement_words
 from ..not_on_connect import refused
 
-_GAP = r"(?:\s|/\*.*?\*/|--[^\n]*\n)"
 _DELTA = r"(?:\bdelta\b|`delta`)"
-_TABLE = rf"(?:{_DELTA}{_GAP}*\.{_GAP}*[`']|\busing{_GAP}*{_DELTA}|\btable_changes{_GAP}*\()"
-_OF_DELTA = re.compile(_TABLE, re.IGNORECASE | re.DOTALL)
+_OF_DELTA = re.compile(rf"{_DELTA}\s*\.\s*[`']|\busing\s*{_DELTA}|\btable_changes\s*\(", re.IGNORECASE)
+_NOT_CODE = re.compile(
+    r"""(?P<name>`(?:[^`]|``)*`)
+    | (?P<string>(?<!\w)r'[^']*' | (?<!\w)r"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
+    | --[^\n]* | /\*.*?\*/""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""Names in backticks, which hide quotes, strings and comments."""
 
 _METHODS = {
     "VACUUM": "vacuum",
@@ -45,9 +50,17 @@ SAVE_AFTERWARDS = (
 
 def of_statement(sql: str) -> UnsupportedFeatureError | None:
     """The error for an SQL statement that names a Delta table by its path or its format; `None` for others."""
-    if _OF_DELTA.search(sql) is None:
+    if not _names_delta(sql):
         return None
     return refused("An SQL statement on a Delta table", f"DeltaTable.forPath(spark, path), {LOAD} or {SAVE}")
+
+
+def _names_delta(sql: str) -> bool:
+    """Whether the code of a statement, without strings and comments, names a Delta table by its path or its format."""
+    if statement_words.leading_words(sql, 2) == ["EXECUTE", "IMMEDIATE"]:  # its string is a statement
+        return _OF_DELTA.search(sql) is not None
+    code = _NOT_CODE.sub(lambda found: found["name"] or ("''" if found["string"] else " "), sql)
+    return _OF_DELTA.search(code) is not None
 
 
 def of_failed_statement(sql: str, error: PySparkException) -> UnsupportedFeatureError | None:
@@ -79,7 +92,7 @@ def of_name(error: PySparkException, operation: str) -> UnsupportedFeatureError 
 
 def of_pipeline_sql(sql: str) -> UnsupportedFeatureError | None:
     """The error for SQL of a declarative pipeline that names a Delta table by its path or its format; else `None`."""
-    if _OF_DELTA.search(sql) is None:
+    if not _names_delta(sql):
         return None
     return refused(
         "SQL on a Delta table in a declarative pipeline (spark-pipelines)",
