@@ -64,8 +64,8 @@ def test_statements_that_only_delta_has(spark: Any, table: Table, statement: str
 def test_statements_that_look_like_those(spark: Any) -> None:
     """They are Spark's: the server's answer stays."""
     assert spark.sql("SELECT 1 AS vacuum, 'optimize delta' AS text").count() == 1
-    row = spark.sql("SELECT 'USING delta' a, r'\\' b, \"delta.`x`\" c -- USING delta\n, /* delta.`x` */ 1 d").collect()[0]
-    assert tuple(row) == ("USING delta", "\\", "delta.`x`", 1)
+    strings = spark.sql("SELECT 'USING delta' a, r'\\' b, \"delta.`x`\" c -- USING delta\n, /* delta.`x` */ 1 d")
+    assert tuple(strings.collect()[0]) == ("USING delta", "\\", "delta.`x`", 1)
     spark.sql("CREATE TEMPORARY VIEW history AS SELECT 1 AS t")
     assert spark.sql("DESCRIBE history t").count()
     spark.sql("DROP VIEW history")
