@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from tablelog.core.table import clustering
 from tablelog.core.txn import bulk_actions
 from tablelog.dml.command.command import Command
 from tablelog.engine.read import file_groups, large_log, selection
-from tablelog.errors import ConcurrentAppendException, ConcurrentDeleteReadException
+from tablelog.errors import CommandInterrupted, ConcurrentAppendException, ConcurrentDeleteReadException
 from tablelog.settings.declarations import (
     AUTO_COMPACT,
     AUTO_COMPACT_MIN_NUM_FILES,
@@ -194,12 +195,18 @@ def _from_executors(table: Table) -> None:
     merge.whenMatchedDelete().execute()
 
 
+def _by_view(table: Table) -> None:
+    table.read().createOrReplaceTempView("grouped")
+    table.spark.sql("DELETE FROM grouped AS g WHERE g.id % 2 = 0 AND g.p >= 0")
+
+
 GROUPED: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete("id % 2 = 0"),
     "delete by opaque partitions": lambda t: t.delta.delete("concat('x', p) <> 'x1' and id % 5 = 0"),
     "delete nothing": lambda t: t.delta.delete("id % 1000 = 999"),
     "delete by a Column": lambda t: t.delta.delete((F.col("id") % 2 == 0) & (F.col("p") + 1 > 0)),
     "delete by SQL": lambda t: t.spark.sql(f"DELETE FROM delta.`{t.path}` AS x WHERE x.id % 2 = 0"),
+    "delete by a view": _by_view,
     "update": lambda t: t.delta.update("id % 7 = 3", {"id": "id + 500"}),
     "replaceWhere": lambda t: t.write(values(t.spark, (990, 0)), "overwrite", replaceWhere="id % 10 = 0"),
     "merge": _merged("t.id = s.id + 20 * t.p"),
@@ -270,6 +277,43 @@ def test_very_many_files_are_rewritten_in_groups(
     else:  # a group with one file has nothing to combine
         assert found.numFilesRemoved == 0
         assert other.version == base.version
+
+
+@pytest.mark.parametrize(("command", "committed"), [("delete", 0), ("zorder", 1)])
+def test_an_interrupt_between_groups(
+    base: Table, monkeypatch: pytest.MonkeyPatch, command: str, committed: int
+) -> None:
+    """A search commits nothing until it has ended; OPTIMIZE keeps the groups that it has rewritten."""
+    table = copy_of(base, f"interrupted {command}")
+    run = {"delete": GROUPED["delete"], "zorder": lambda t: t.delta.optimize().executeZOrderBy("id")}[command]
+    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
+    select, calls = Command.select_files, []
+
+    def interrupted(self: Command, files: Any) -> None:
+        calls.append(files.num_rows)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        select(self, files)
+
+    expected = rows_of(table)
+    with monkeypatch.context() as patched, large(table, patched):
+        patched.setattr(Command, "select_files", interrupted)
+        with pytest.raises(CommandInterrupted) as caught:
+            run(table)
+    assert caught.value.versions == tuple(range(base.version + 1, base.version + 1 + committed))
+    assert table.version == base.version + committed
+    assert rows_of(table) == expected
+    assert table.data_files() <= named_files(table)
+
+
+def test_commands_in_threads_search_their_own_groups(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    small, *others = (copy_of(base, f"thread {number}") for number in range(3))
+    GROUPED["delete"](small)
+    monkeypatch.setattr(file_groups, "MOST_FILES", 4)
+    conf.forget()
+    with settings(base.spark, LARGE), ThreadPoolExecutor(2) as pool:
+        list(pool.map(GROUPED["delete"], others))
+    assert [rows_of(table) for table in others] == [rows_of(small)] * 2
 
 
 def test_mapped_columns_and_generated_partitions(
