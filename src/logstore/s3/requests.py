@@ -169,7 +169,7 @@ def _refusal(status: int, code: str, answer: str) -> TablelogError:
         return StorageAccessError(
             f"{answer}: the clock of this machine differs too much from the service's; correct this machine's clock"
         )
-    if code in EXPIRED:
+    if code in EXPIRED - _CREDENTIALS:
         return StorageAccessError(
             f"{answer}: the session token has expired or isn't valid; set a new one, or leave out the keys and use a "
             "source of the SDK that renews them (a profile, a web identity, an instance role)"

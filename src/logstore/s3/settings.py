@@ -20,8 +20,13 @@ from ...settings.spark_own import HADOOP
 from ..common.uri import checked_endpoint
 
 PREFIXES = ("fs.s3a.", f"{HADOOP.prefix}fs.s3a.")
-EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"})
-"""Codes of replies for credentials that have expired; the service did nothing else."""
+EXPIRED = frozenset(
+    {
+        *("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"),
+        *("InvalidTokenId", "InvalidAccessKeyId"),  # MinIO's for keys that it has forgotten since they expired
+    }
+)
+"""Codes of replies for credentials that may have expired; the service did nothing else."""
 DISTRUST = (
     "the certificate of the S3 service isn't one of a trusted authority. If the authority is private, set the "
     "environment variable AWS_CA_BUNDLE, or verify in client_kwargs, to the file with its certificate"

@@ -59,6 +59,9 @@ def data_work(conf: Conf, options: Mapping[str, Any] | None = None, root: str = 
     assert files.list("") == []
 
 
+REFUSALS = pytest.mark.parametrize(
+    "refusal", [Reply(400, "ExpiredToken"), Reply(403, "InvalidAccessKeyId")], ids=lambda reply: reply.code
+)
 ROUTES = pytest.mark.parametrize("work", [log_work, data_work])
 Work = Callable[..., None]
 
@@ -215,9 +218,10 @@ def without_keys(fake: FakeS3) -> dict[str, str]:
     return {key: value for key, value in fake.conf.items() if not key.endswith(".key")}
 
 
+@REFUSALS
 @ROUTES
 def test_credentials_that_the_service_calls_expired_are_taken_again_and_nothing_is_done_twice(
-    fake: FakeS3, work: Work, tmp_path: Path
+    fake: FakeS3, work: Work, tmp_path: Path, refusal: Reply
 ) -> None:
     options = a_profile(tmp_path)
     served: dict[str, int] = {}
@@ -225,7 +229,7 @@ def test_credentials_that_the_service_calls_expired_are_taken_again_and_nothing_
     def refused(asked: Any) -> Reply | None:  # each key is good for five requests
         served[asked.signer] = served.get(asked.signer, 0) + 1
         kept = asked.method == "HEAD" and work is data_work  # s3fs can't tell what a HEAD was rejected for
-        return Reply(400, "ExpiredToken") if served[asked.signer] > 5 and not kept else None
+        return refusal if served[asked.signer] > 5 and not kept else None
 
     fake.refused = refused
     work(without_keys(fake), options)
@@ -260,10 +264,11 @@ def test_credentials_near_their_end_are_renewed_before_the_service_complains(
     assert len({asked.signer for asked in fake.asked}) > 1
 
 
+@REFUSALS
 @ROUTES
-def test_credentials_that_stay_expired_are_an_error(fake: FakeS3, work: Work, tmp_path: Path) -> None:
+def test_credentials_that_stay_expired_are_an_error(fake: FakeS3, work: Work, tmp_path: Path, refusal: Reply) -> None:
     options = a_profile(tmp_path)
-    fake.refused = lambda asked: Reply(400, "ExpiredToken")
+    fake.refused = lambda asked: refusal
     with pytest.raises(StorageAccessError) as caught:
         work(without_keys(fake), options)
     assert "s3cret" not in str(caught.value)
