@@ -467,6 +467,18 @@ def test_very_many_files_are_clustered_in_groups(
     assert metrics.numBatches == base.version - before == 3
     assert metrics.numFilesRemoved == 15
     assert len({clustering.cube_of(file) for file in base.log.snapshot().add_files()}) == 3
+    other = copy_of(base, "by another column")
+    other.delta.clusterBy("p")
+    DeltaLog.for_path(other.path).checkpoint()
+    with monkeypatch.context() as patched, large(other, patched):
+        patched.setattr(file_groups, "MOST_FILES", 2)
+        _cluster(other, full=False)
+        assert {clustering.cube_of(file)[1] for file in other.log.snapshot().add_files()} == {'["id"]'}
+        _cluster(other, full=True)
+    cubes = [clustering.cube_of(file) for file in other.log.snapshot().add_files()]
+    assert [columns for _, columns, _ in cubes] == ['["p"]'] * 2
+    assert len(set(cubes)) == 2
+    assert other.rows("id") == expected
     with monkeypatch.context() as patched, large(base, patched):
         assert base.delta.optimize().executeCompaction().collect()[0].metrics.numFilesRemoved == 3
     assert base.log.snapshot().num_files == 1
