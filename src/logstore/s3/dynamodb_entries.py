@@ -14,7 +14,7 @@ from ..common.http_clients import close
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .requests import answer_of, error_of, is_transport, reply_of
-from .settings import S3Settings
+from .settings import EXPIRED, S3Settings
 
 _Result = TypeVar("_Result")
 
@@ -28,6 +28,7 @@ _REJECTED = frozenset(
         *("TransactionConflictException", "ReplicatedWriteConflictException"),
     }
 )
+_EXPIRED = EXPIRED | {"UnrecognizedClientException"}
 _CREATE_SECONDS = 60.0
 _ATTRIBUTES = ("tablePath", "fileName", "tempPath", "complete")
 _TEMPORARY = ".tmp/"
@@ -147,12 +148,12 @@ class Entries:
         }
         try:
             try:
-                self._client().put_item(**request)
+                self._send(lambda client: client.put_item(**request))
             except Exception as error:
                 if not _no_table(error):
                     raise
                 self._create_table(path)
-                self._client().put_item(**request)
+                self._send(lambda client: client.put_item(**request))
         except Exception as error:
             return _answer(error, path)
         return Answer(Verdict.APPLIED)
@@ -187,7 +188,7 @@ class Entries:
 
     def _change(self, entry: DynamoDBEntry, request: Callable[[Any], Any]) -> None:
         try:
-            persist(lambda: request(self._client()), _passing, _busy, self._retries)
+            persist(lambda: self._send(request), _passing, _busy, self._retries)
         except Exception as error:
             reply = reply_of(error)
             if reply is None or verdict_of(*reply) is not Verdict.EXISTS:
@@ -195,7 +196,7 @@ class Entries:
 
     def _read(self, table_path: str, request: Callable[[Any], _Result]) -> _Result | None:
         try:
-            return persist(lambda: request(self._client()), _passing, _busy, self._retries)
+            return persist(lambda: self._send(request), _passing, _busy, self._retries)
         except Exception as error:
             if _no_table(error):
                 return None
@@ -232,13 +233,29 @@ class Entries:
                 )
             self._clock.sleep(0.5)
 
+    def _send(self, request: Callable[[Any], _Result]) -> _Result:
+        """The result of a request.
+
+        If DynamoDB rejects the credentials as expired, which means that it did nothing else, they are taken once again
+        from their source, and the request is sent once more.
+        """
+        client = self._client()
+        try:
+            return request(client)
+        except Exception as error:
+            reply = reply_of(error)
+            if reply is None or reply[1] not in _EXPIRED or not self._settings.access.access("").renews:
+                raise
+        if self._clients.get(os.getpid()) is client:  # else another thread was faster
+            self._clients[os.getpid()] = self._new_client()
+        return request(self._client())
+
     def _client(self) -> Any:
         process = os.getpid()
-        cached = self._clients.get(process)
-        if cached is None:
-            client = self._settings.access.access("").client("dynamodb", region=self._settings.region)
-            cached = self._clients.setdefault(process, client)
-        return cached
+        return self._clients.get(process) or self._clients.setdefault(process, self._new_client())
+
+    def _new_client(self) -> Any:
+        return self._settings.access.access("").client("dynamodb", region=self._settings.region)
 
 
 def _key(table_path: str, file_name: str) -> dict[str, Any]:

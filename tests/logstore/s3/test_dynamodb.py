@@ -3,17 +3,25 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from logstore.fake_s3 import FakeS3, Reply
 from logstore.s3_crashes import each_death
 from support.clocks import NO_PAUSES
-from tablelog.errors import CorruptLogError, StorageError, StorageUnavailableError, WriteOutcomeUnknown
+from tablelog.errors import (
+    CorruptLogError,
+    StorageAccessError,
+    StorageError,
+    StorageUnavailableError,
+    WriteOutcomeUnknown,
+)
 from tablelog.logstore.common.conditional_put import Answer, Verdict
 from tablelog.logstore.s3.dynamodb_entries import DynamoDBEntry, Entries, EntrySettings, verdict_of
 from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
-from tablelog.logstore.s3.settings import S3Settings
+from tablelog.logstore.s3.settings import S3Access, S3Settings
 
 LOG = "s3a://bucket/t/_delta_log"
 KEY = "/bucket/t/_delta_log"
@@ -105,6 +113,61 @@ def commit(version: int) -> str:
 )
 def test_what_a_reply_of_dynamodb_means(status: int, code: str, verdict: Verdict) -> None:
     assert verdict_of(status, code) is verdict
+
+
+class Signed:
+    """A client of DynamoDB with the credentials `signer`, of which the first ones have expired after two requests."""
+
+    def __init__(self, signer: int, code: str, sent: list[tuple[int, str]]) -> None:
+        self.signer, self.code, self.sent = signer, code, sent
+
+    def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
+        def request(**_: Any) -> dict[str, Any]:
+            self.sent.append((self.signer, name))
+            if self.signer == 1 and len(self.sent) > 2:
+                reply = {"Error": {"Code": self.code}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+                raise ClientError(reply, name)  # type: ignore[arg-type]
+            return {}
+
+        return request
+
+
+def with_expiring(monkeypatch: pytest.MonkeyPatch, code: str, access: S3Settings) -> tuple[Entries, list[Any]]:
+    """Items in a service that rejects credentials, and what was sent to it."""
+    sent: list[tuple[int, str]] = []
+    made: list[Signed] = []
+
+    def client(_self: S3Access, service: str, **_: Any) -> Signed:
+        made.append(Signed(len(made) + 1, code, sent))
+        return made[-1]
+
+    monkeypatch.setattr(S3Access, "client", client)
+    return Entries(EntrySettings(access=access), retries=NO_PAUSES), sent
+
+
+ENTRY = DynamoDBEntry("s3a://bucket/t", NAME, ".tmp/x")
+
+
+@pytest.mark.parametrize("code", ["ExpiredTokenException", "UnrecognizedClientException"])
+def test_credentials_that_dynamodb_calls_expired_are_taken_again(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    entries, sent = with_expiring(monkeypatch, code, S3Settings())
+    assert entries.get(*ENTRY[:2]) is None
+    assert entries.put_new(ENTRY, commit(0)).verdict is Verdict.APPLIED
+    entries.complete(ENTRY)
+    assert entries.put_new(ENTRY, commit(0)).verdict is Verdict.APPLIED
+    before = [(1, "get_item"), (1, "put_item"), (1, "update_item")]
+    assert sent == [*before, (2, "update_item"), (2, "put_item")]
+
+
+def test_a_commit_with_fixed_keys_that_have_expired_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fixed = S3Settings.of("s3a", {"fs.s3a.access.key": "AK", "fs.s3a.secret.key": "s3cret"}, {})
+    entries, sent = with_expiring(monkeypatch, "ExpiredTokenException", fixed)
+    entries.get(*ENTRY[:2])
+    entries.get(*ENTRY[:2])
+    assert entries.put_new(ENTRY, commit(0)).verdict is Verdict.FAILED
+    with pytest.raises(StorageAccessError, match="the session token has expired"):
+        entries.complete(ENTRY)
+    assert [name for _, name in sent] == ["get_item", "get_item", "put_item", "update_item"]
 
 
 def test_the_layout_is_deltas(fake: FakeS3, entries: FakeEntries, make: Make) -> None:
