@@ -20,7 +20,8 @@ from ...core.txn.operation import Operation
 from ...errors import InvalidArgumentError
 from ..command import rows
 from ..command.command import Command, CommitOptions
-from ..maintain.optimize import OptimizeLayout, optimize
+from ..maintain.optimize import optimize
+from ..maintain.optimize_layout import OptimizeLayout
 from .row_tracking import unbackfill
 
 

@@ -8,7 +8,9 @@ from ...core.deltalog import DeltaLog
 from ...core.iceberg.enabled import KEY, is_enabled
 from ...core.protocol import column_mapping, iceberg_compat
 from ..command.command import PLAIN, CommitOptions
-from ..maintain.optimize import OptimizeLayout, OptimizeResult, optimize
+from ..maintain.optimize import optimize
+from ..maintain.optimize_layout import OptimizeLayout
+from ..maintain.optimize_result import OptimizeResult
 from .properties import set_properties
 
 VERSIONS = (1, 2)

@@ -12,7 +12,8 @@ from ...engine.read import scan
 from ...log_once import log_once
 from ...settings import declarations
 from ..command.command import Command
-from .optimize import OptimizeLayout, optimize
+from .optimize import optimize
+from .optimize_layout import OptimizeLayout
 
 
 def run(command: Command, committed: Committed) -> None:

@@ -2,27 +2,23 @@
 The table's rows do not change.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.deltalog import DeltaLog
-from ...core.log.columns import adds_of
-from ...core.protocol import iceberg_compat, properties, schema
+from ...core.protocol import properties, schema
 from ...core.protocol.actions import Action, AddFile
 from ...core.skipping import stats
 from ...core.table import bin_packing, clustering
 from ...core.table.bin_packing import Bin, Partition
-from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import scan
-from ...engine.read.large_log import PlannedFiles
 from ...engine.read.lookups import Lookup, lookup
 from ...engine.write import writer, zorder
 from ...errors import InvalidArgumentError
@@ -32,87 +28,12 @@ from ..command import rows
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
 from ..command.removal import num_records
 from . import cluster_by
+from .optimize_files import bins_of, selected_files
+from .optimize_layout import OptimizeLayout, columns_of
+from .optimize_result import OptimizeResult, metrics_of, parameters_of
 
 _BINS_PER_JOB = 64
 _AS_LAID_OUT = writer.WriteOptions(balanced=False)
-
-
-@dataclass(frozen=True, slots=True)
-class OptimizeLayout:
-    """The target layout of OPTIMIZE. Sizes are in bytes.
-
-    Files below `smallest`, or with more than the ratio `deleted_ratio` of their rows deleted, are rewritten into files
-    of up to `largest`. `by` are the columns of ZORDER BY. `full`: on a clustered table, also recluster files that were
-    clustered by other columns. `purge`: rewrite only the files with deleted rows, or with `for_iceberg` those that were
-    not written for Iceberg. There is one commit for each `batch` bytes (`None`: one commit).
-    """
-
-    smallest: int = declarations.OPTIMIZE_MIN_FILE_SIZE.default
-    largest: int = declarations.OPTIMIZE_MAX_FILE_SIZE.default
-    deleted_ratio: float = declarations.OPTIMIZE_MAX_DELETED_RATIO.default
-    by: tuple[str, ...] = ()
-    full: bool = False
-    purge: bool = False
-    for_iceberg: bool = False
-    auto: bool = False
-    batch: int | None = None
-
-    @classmethod
-    def of(
-        cls, spark: SparkSession, *, by: Sequence[str] = (), full: bool = False, purge: bool = False
-    ) -> "OptimizeLayout":
-        """The layout by the session's settings `spark.databricks.delta.optimize.*`."""
-        return cls(
-            smallest=settings.of(spark, declarations.OPTIMIZE_MIN_FILE_SIZE),
-            largest=max(1, settings.of(spark, declarations.OPTIMIZE_MAX_FILE_SIZE)),
-            deleted_ratio=settings.of(spark, declarations.OPTIMIZE_MAX_DELETED_RATIO),
-            by=tuple(by),
-            full=full,
-            purge=purge,
-            batch=settings.of(spark, declarations.OPTIMIZE_BATCH_SIZE) or None,
-        )
-
-
-@dataclass
-class FileCounts:
-    """The number of files, their sizes in bytes, and their deletion vectors with the number of rows in these."""
-
-    num: int = 0
-    size: int = 0
-    smallest: int | None = None
-    largest: int | None = None
-    vectors: int = 0
-    deleted_rows: int = 0
-
-    def count(self, files: Sequence[AddFile]) -> None:
-        """Add files."""
-        sizes = [file.size for file in files]
-        known = [size for size in (self.smallest, self.largest) if size is not None]
-        vectors = [file.deletion_vector for file in files if file.deletion_vector is not None]
-        self.num += len(files)
-        self.size += sum(sizes)
-        self.smallest, self.largest = min([*known, *sizes], default=None), max([*known, *sizes], default=None)
-        self.vectors += len(vectors)
-        self.deleted_rows += sum(vector.cardinality for vector in vectors)
-
-
-@dataclass
-class OptimizeResult:
-    """The result of OPTIMIZE, over all its commits. Times are in milliseconds since the epoch."""
-
-    table: str
-    began_ms: int
-    ended_ms: int = 0
-    versions: list[int] = field(default_factory=list)
-    considered: int = 0
-    num_bins: int = 0
-    partitions: set[Partition] = field(default_factory=set)
-    removed: FileCounts = field(default_factory=FileCounts)
-    added: FileCounts = field(default_factory=FileCounts)
-    by: tuple[str, ...] = ()
-    clustered: bool = False
-    columns: int = 0
-    lookups: dict[str, tuple[Lookup, Lookup]] = field(default_factory=dict)
 
 
 def optimize(
@@ -136,13 +57,13 @@ def optimize(
         command = Command.on(spark, log, options)
         condition = None if where is None else _condition(command, layout, name, where)
         printed = [] if condition is None or where is None else _printed(spark, condition, where)
-        outcome.by = tuple(map(schema.dotted, _columns(command, layout)))
+        outcome.by = tuple(map(schema.dotted, columns_of(command, layout)))
         outcome.clustered = bool(outcome.by) and not layout.by
         outcome.columns = len(command.snapshot.schema.fields)
-        for files in _selected(command, layout, condition, within, outcome):
+        for files in selected_files(command, layout, condition, within, outcome):
             if files is not None:
                 command.select_files(files)
-            bins = _planned(command, layout, condition, within, outcome, selected=files is not None)
+            bins = bins_of(command, layout, condition, within, outcome, selected=files is not None)
             for batch in bin_packing.batches(bins, layout.batch):
                 with command.discarded_on_failure():
                     _rewrite(command, layout, batch, printed, outcome)
@@ -150,9 +71,6 @@ def optimize(
                 command = command.for_next_commit()
         outcome.ended_ms = log.clock.now_ms()
         return outcome
-
-
-# --- what is to be rewritten --------------------------------------------------------------------------------------
 
 
 def _condition(command: Command, layout: OptimizeLayout, name: str, where: str | Column) -> scan.Condition:
@@ -175,177 +93,6 @@ def _condition(command: Command, layout: OptimizeLayout, name: str, where: str |
 
 def _printed(spark: SparkSession, condition: scan.Condition, where: str | Column) -> Sequence[str]:
     return scan.printed_conjuncts(spark, where) if is_classic(spark) else condition.sql
-
-
-def _columns(command: Command, layout: OptimizeLayout) -> list[schema.Column]:
-    """The columns by which rows are laid out; empty for a compaction. Raises InvalidArgumentError."""
-    clustered = cluster_by.current(command.snapshot)
-    if clustered and not layout.purge and not layout.auto:
-        if layout.by:
-            raise InvalidArgumentError(
-                f"{command.log.table} is clustered by {', '.join(map(schema.dotted, clustered))}: OPTIMIZE doesn't "
-                "support ZORDER BY on a clustered table",
-                condition="DELTA_CLUSTERING_WITH_ZORDER_BY",
-                parameters={"zOrderBy": ", ".join(layout.by)},
-            )
-        return clustered
-    if layout.full:
-        raise InvalidArgumentError(
-            f"{command.log.table} isn't clustered: OPTIMIZE FULL requires a clustered table",
-            condition="DELTA_OPTIMIZE_FULL_NOT_SUPPORTED",
-        )
-    return [_ordered_by(command, text) for text in layout.by]
-
-
-def _ordered_by(command: Command, text: str) -> schema.Column:
-    snapshot = command.snapshot
-    try:
-        (wanted,) = properties.column_list(text)
-    except ValueError:
-        raise InvalidArgumentError(f"ZORDER BY needs column names, not {text!r}") from None
-    match = schema.find(snapshot.schema, wanted)
-    if match is None:
-        raise InvalidArgumentError(
-            f"{command.log.table} has no column {text} for ZORDER BY",
-            condition="DELTA_ZORDERING_COLUMN_DOES_NOT_EXIST",
-            parameters={"columnName": text},
-        )
-    column = match[0]
-    if column[0] in snapshot.partition_columns:
-        raise InvalidArgumentError(
-            f"{text} is a partition column of {command.log.table}: ZORDER BY a partition column has no effect",
-            condition="DELTA_ZORDERING_ON_PARTITION_COLUMN",
-            parameters={"colName": text},
-        )
-    checks = settings.of(command.spark, declarations.ZORDER_CHECKS_STATISTICS)
-    if checks and column not in indexed(snapshot):
-        raise InvalidArgumentError(
-            f"{command.log.table} has no statistics for {text}, so ZORDER BY it wouldn't help any filter: see the "
-            "table properties delta.dataSkippingNumIndexedCols and delta.dataSkippingStatsColumns",
-            condition="DELTA_ZORDERING_ON_COLUMN_WITHOUT_STATS",
-            parameters={"cols": text, "zorderColStatKey": declarations.ZORDER_CHECKS_STATISTICS.key},
-        )
-    return column
-
-
-def indexed(snapshot: Snapshot) -> set[schema.Column]:
-    """The columns for which statistics are collected."""
-    known = snapshot.properties
-    leaves = schema.indexed_leaves(
-        snapshot.schema,
-        snapshot.partition_columns,
-        known.data_skipping_num_indexed_cols,
-        known.data_skipping_stats_columns,
-    )
-    return {column for column, _ in leaves}
-
-
-def _planned(
-    command: Command,
-    layout: OptimizeLayout,
-    condition: scan.Condition | None,
-    within: Collection[Partition] | None,
-    outcome: OptimizeResult,
-    *,
-    selected: bool,
-) -> list[Bin]:
-    """The bins of files to rewrite, each of one partition. `selected`: the snapshot has only files of `_selected`."""
-    snapshot = command.snapshot
-    if condition is None:
-        chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
-    else:
-        chosen = scan.exact_partitions(command.spark, snapshot, condition)
-    outcome.considered += len(chosen)
-    if outcome.clustered:
-        return _cubes(command, layout, outcome.by, selected=selected)
-    if layout.for_iceberg:
-        tags = pc.map_lookup(snapshot.files.take(chosen).column("tags"), iceberg_compat.TAG, "last")
-        chosen = chosen.filter(pc.is_null(tags))
-    elif layout.purge:
-        chosen = chosen.filter(pc.is_valid(snapshot.files.take(chosen).column("deletionVector")))
-    elif not outcome.by:
-        chosen = bin_packing.worth_compacting(
-            snapshot, chosen, smallest=layout.smallest, deleted_ratio=layout.deleted_ratio
-        )
-    files = snapshot.files.take(chosen)
-    partitions = [bin_packing.partition_of(values) for values in files.column("partitionValues").to_pylist()]
-    candidates = zip(partitions, chosen.to_pylist(), files.column("size").to_pylist(), strict=True)
-    return bin_packing.packed(
-        (candidate for candidate in candidates if within is None or candidate[0] in within),
-        None if outcome.by else layout.largest,
-        alone=bool(outcome.by) or layout.purge,
-    )
-
-
-def _selected(
-    command: Command,
-    layout: OptimizeLayout,
-    condition: scan.Condition | None,
-    within: Collection[Partition] | None,
-    outcome: OptimizeResult,
-) -> Iterator[pa.Table | None]:
-    """The files that may be rewritten, if the log is too large for the driver; else None, once, for all files.
-
-    Very many files come in several tables, those of a partition in one, unless they are too many. Adds the excluded
-    files that the condition includes to `considered`.
-    """
-    if outcome.clustered:
-        planned = _of_cubes(command, layout, outcome.by)
-    else:
-        choice = _choice(layout, within, lays_out=bool(outcome.by))
-        planned = scan.planned(command.spark, command.log, command.snapshot, condition, choice, grouped=True)
-    if planned is None:
-        yield None
-        return
-    number = planned.files.num_rows if planned.groups is None else planned.groups.num_files
-    outcome.considered += planned.after_partitions - number
-    if planned.groups is None:
-        yield planned.files
-    else:
-        yield from planned.groups.by_partition(command.snapshot.mapping.physical_partition_columns)
-
-
-def _choice(
-    layout: OptimizeLayout, within: Collection[Partition] | None, *, lays_out: bool
-) -> bin_packing.RewriteCandidates:
-    kind: bin_packing.RewriteKind = "small or marked"
-    if layout.for_iceberg:
-        kind = "without Iceberg tag"
-    elif layout.purge:
-        kind = "marked"
-    elif lays_out:
-        kind = "all"
-    return bin_packing.RewriteCandidates(kind, layout.smallest, None if within is None else frozenset(within))
-
-
-def _of_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> PlannedFiles | None:
-    """The files of the cubes of a clustered table to cluster again, by the sizes of all cubes."""
-    choice = clustering.OneOfEachCube()
-    found = scan.planned(command.spark, command.log, command.snapshot, None, choice)
-    if found is None:
-        return None
-    smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
-    chosen = clustering.to_cluster(adds_of(found.files), by, smallest_cube=smallest, full=layout.full)
-    of_cubes = clustering.OfCubes(frozenset(map(clustering.cube_of, chosen)))
-    planned = scan.planned(command.spark, command.log, command.snapshot, None, of_cubes, grouped=True)
-    return None if planned is None else replace(planned, after_partitions=planned.total)
-
-
-def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str], *, selected: bool) -> list[Bin]:
-    smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
-    largest = max(smallest, settings.of(command.spark, declarations.CLUSTERING_TARGET_CUBE_SIZE))
-    files = command.snapshot.add_files()
-    numbers = {id(file): number for number, file in enumerate(files)}
-    if selected:  # `_of_cubes` knew the sizes of all cubes; of a large log, these files may be a part of them
-        chosen = clustering.in_order(files)
-    else:
-        chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
-    return bin_packing.packed(
-        (((), numbers[id(file)], file.size) for file in chosen), largest, alone=True, in_order=True
-    )
-
-
-# --- rewriting ----------------------------------------------------------------------------------------------------
 
 
 def _rewrite(
@@ -382,8 +129,8 @@ def _rewrite(
     actions: list[Action] = [*added, *(add.remove(now, data_change=False) for add in removed)]
     operation = Operation(
         "REORG" if layout.purge else "OPTIMIZE",
-        _parameters(layout, printed, outcome),
-        _metrics(added, removed),
+        parameters_of(layout, printed, outcome),
+        metrics_of(added, removed),
         changes_data=False,
     )
     # Computed before the commit, because it may fail.
@@ -432,32 +179,3 @@ def _lookup(command: Command, column: schema.Column, sample: pa.Array, files: Se
         unknown = pa.nulls(len(files), sample.type)
         return lookup(sample, unknown, unknown, sizes)
     return lookup(sample, zorder.comparable(bounds.min), zorder.comparable(bounds.max), sizes)
-
-
-# --- metrics and parameters ---------------------------------------------------------------------------------------
-
-
-def _parameters(layout: OptimizeLayout, printed: Sequence[str], outcome: OptimizeResult) -> dict[str, object]:
-    if layout.purge:
-        return {"predicate": list(printed), "applyPurge": not layout.for_iceberg}
-    parameters: dict[str, object] = {
-        "predicate": list(printed),
-        "auto": layout.auto,
-        "clusterBy": list(outcome.by) if outcome.clustered else [],
-        "zOrderBy": [] if outcome.clustered else list(outcome.by),
-    }
-    return parameters | ({"isFull": layout.full} if outcome.clustered else {})
-
-
-def _metrics(added: Sequence[AddFile], removed: Sequence[AddFile]) -> dict[str, int | str]:
-    vectors = [add.deletion_vector for add in removed if add.deletion_vector is not None]
-    metrics: dict[str, int | str] = {
-        "numAddedFiles": len(added),
-        "numRemovedFiles": len(removed),
-        "numAddedBytes": sum(add.size for add in added),
-        "numRemovedBytes": sum(add.size for add in removed),
-        "numDeletionVectorsRemoved": len(vectors),
-    }
-    ordered = sorted(add.size for add in added) or [0]
-    places = {"min": 0, "p25": len(ordered) // 4, "p50": len(ordered) // 2, "p75": len(ordered) * 3 // 4, "max": -1}
-    return metrics | {f"{name}FileSize": ordered[place] for name, place in places.items()}

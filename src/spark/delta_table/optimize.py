@@ -15,7 +15,9 @@ from pyspark.sql.types import (
 )
 
 from ...core.deltalog import DeltaLog
-from ...dml.maintain.optimize import FileCounts, OptimizeLayout, OptimizeResult, optimize
+from ...dml.maintain.optimize import optimize
+from ...dml.maintain.optimize_layout import OptimizeLayout
+from ...dml.maintain.optimize_result import FileCounts, OptimizeResult
 from ...errors import InvalidArgumentError
 from ..arguments import checked, names_of
 from ..boundary import with_pyspark_errors

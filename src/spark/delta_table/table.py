@@ -19,7 +19,7 @@ from ...dml.change.update import update
 from ...dml.maintain.clone import clone
 from ...dml.maintain.cluster_by import cluster_by
 from ...dml.maintain.manifest import generate
-from ...dml.maintain.optimize import OptimizeLayout
+from ...dml.maintain.optimize_layout import OptimizeLayout
 from ...dml.maintain.restore import restore
 from ...dml.maintain.vacuum import Mode, vacuum
 from ...engine.jvm.connection.sessions import is_classic

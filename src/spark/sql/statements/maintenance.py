@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from ....core.schema_evolution.changes import column_of
 from ....dml.alter import upgrade_uniform
 from ....dml.alter.schema_changes import sync_identity
-from ....dml.maintain.optimize import OptimizeLayout
+from ....dml.maintain.optimize_layout import OptimizeLayout
 from ....engine.jvm.catalog import SessionCatalog
 from ....engine.jvm.statements import statements
 from ....errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
