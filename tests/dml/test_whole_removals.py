@@ -1,8 +1,6 @@
 """Commands that remove all files of a large table: the same commit and state as on a small one, written in pieces."""
 
-import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,20 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import copy_of
-from support.large_tables import CHANGE_FEED, FEATURES, check_not_loaded, noted_lines, rows, with_history
+from support.large_tables import (
+    CHANGE_FEED,
+    FEATURES,
+    between,
+    check_not_loaded,
+    committed,
+    noted_lines,
+    rows,
+    state,
+    with_history,
+)
 from support.spark_tables import Table
-from support.table_work import settings
 from tablelog.core import AddFile, DeltaLog, Operation
-from tablelog.core.log.columns import adds_of, removes_of
+from tablelog.core.log.columns import removes_of
 from tablelog.core.protocol.actions import RemoveFile
 from tablelog.core.txn import bulk_actions, commit_loop, whole_removal
 from tablelog.core.txn.whole_removal import WholeRemoval
@@ -24,7 +31,6 @@ from tablelog.dml.alter.create import Definition, create
 from tablelog.dml.change import update
 from tablelog.dml.command import whole_files
 from tablelog.dml.command.command import Command
-from tablelog.engine.read import file_groups, large_log
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
@@ -34,10 +40,8 @@ from tablelog.errors import (
     StorageError,
 )
 from tablelog.logstore.local.store import LocalLogStore
-from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from tablelog.spark import DeltaTable, conf
 
-BY_EXECUTORS = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
 PROPERTIES = {**FEATURES, **CHANGE_FEED}
 COMMANDS: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete(),
@@ -67,39 +71,6 @@ def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every log is large; gives the calls that wrote the removes in pieces."""
     return noted_lines(monkeypatch, WholeRemoval, lambda files: check_not_loaded(files.snapshot))
-
-
-_OF_ONE_RUN = "modificationTime", "deletionTimestamp", "stats", "tags"
-
-
-def committed(table: Table, known: set[str], version: int | None = None) -> list[str]:
-    """The actions of a commit but times, names of new files, and the statistics of removes."""
-    told = []
-    for action in table.actions(version):
-        ((kind, content),) = action.items()
-        if kind == "commitInfo":
-            metrics = content.get("operationMetrics", {})
-            metrics = {k: v for k, v in metrics.items() if "Time" not in k and "OutputBytes" not in k}
-            content = {k: content.get(k) for k in ("operation", "isBlindAppend", "isolationLevel", "readVersion")}
-            content |= {"metrics": metrics}
-        elif kind in ("add", "remove", "cdc"):
-            left_out = _OF_ONE_RUN if kind == "remove" else (*_OF_ONE_RUN, "size")
-            path = content["path"] if content["path"] in known else "new"
-            content = {k: v for k, v in content.items() if k not in left_out} | {"path": path}
-        elif kind == "metaData":
-            content = sorted(content)
-        told.append(json.dumps({kind: content}, sort_keys=True))
-    return sorted(told)
-
-
-def state(table: Table, known: set[str]) -> tuple[Any, ...]:
-    """The live files and the tombstones by key, the rest of the state, and the rows."""
-    snapshot = DeltaLog.for_path(table.path).snapshot()
-    adds = sorted(str(replace(a, data_change=True)) if a.path in known else "new" for a in adds_of(snapshot.files))
-    removes = removes_of(snapshot.tombstones)
-    gone = sorted((r.path, str(r.deletion_vector), r.base_row_id, r.size, str(r.partition_values)) for r in removes)
-    protocol, domains = snapshot.protocol, dict(snapshot.domain_metadata)
-    return adds, gone, protocol, domains, sorted(map(str, table.read().collect()))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -136,122 +107,6 @@ def _changes(table: Table, version: int) -> list[str]:
         return []  # a replaced table, whose earlier columns differ
     options = {"readChangeFeed": "true", "startingVersion": version, "endingVersion": version}
     return sorted(map(str, table.read(**options).drop("_commit_timestamp").collect()))
-
-
-_KEYS = "p is not null"
-PARTITIONS: dict[str, Callable[[Table], Any]] = {
-    "delete": lambda t: t.delta.delete("p is null or p = 'a b/%'"),
-    "delete by what only Spark evaluates": lambda t: t.delta.delete("coalesce(length(p), 5) > 3"),
-    "update": lambda t: t.delta.update("coalesce(p, 'x') <> 'a b/%'", {"id": "id + 1000", "p": "concat(p, 'y')"}),
-    "replaceWhere": lambda t: t.write(rows(t.spark, 900, 6).where("p is not null"), "overwrite", replaceWhere=_KEYS),
-    "rearranged": lambda t: t.write(t.read().where(_KEYS), "overwrite", replaceWhere=_KEYS, dataChange="false"),
-    "dynamic overwrite": lambda t: t.write(
-        rows(t.spark, 900, 6).where("p is not null"), "overwrite", partitionOverwriteMode="dynamic"
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PARTITIONS)
-def test_very_many_files_of_partitions(
-    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Whole partitions are removed in pieces, the other files stay, and so does a file that comes between."""
-    known = {a["add"]["path"] for v in range(base.version + 1) for a in base.actions(v) if "add" in a}
-    small, large = copy_of(base, f"{name} by partitions, small"), copy_of(base, f"{name} by partitions, large")
-    conf.forget()
-    with monkeypatch.context() as patched:
-        patched.setattr(bulk_actions, "_BYTES", 1 << 40)
-        PARTITIONS[name](small)
-    assert not in_pieces
-    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
-    with settings(base.spark, BY_EXECUTORS):
-        conf.forget()
-        PARTITIONS[name](large)
-    assert in_pieces == ["lines"]
-    assert committed(large, known) == committed(small, known)
-    conf.forget()
-    assert state(large, known) == state(small, known)
-    commit = large.root / "_delta_log" / f"{large.version:020}.json"
-    commit.write_bytes(
-        commit.read_bytes().partition(b"\n")[0]
-    )  # the checkpoint has the state, the commit only its time
-    conf.forget()
-    assert state(large, known) == state(small, known)
-
-
-def test_very_many_files_of_partitions_by_times(spark: SparkSession, tmp_path: Path, in_pieces: list[str]) -> None:
-    """Partition values are compared in the time zone of the session, by a text or a Column."""
-    base = Table(spark, tmp_path / "times")
-    zone = "spark.sql.session.timeZone"
-    with settings(spark, {zone: "Asia/Kolkata"}):
-        hours = spark.range(0, 48, 1, 1).selectExpr(
-            "id", "timestamp'2024-03-01 00:00:00' + make_interval(0,0,0,0,id) AS h"
-        )
-        base.write(hours, by=("h",))
-    DeltaLog.for_path(base.path).checkpoint()
-    limit = F.lit("2024-03-02 00:00:00").cast("timestamp")
-    for name, condition in {"text": "h < timestamp'2024-03-02 00:00:00'", "column": F.col("h") < limit}.items():
-        for place in ("UTC", "Asia/Kolkata"):
-            table = copy_of(base, f"{name} {place.replace('/', ' ')}")
-            with pytest.MonkeyPatch.context() as patched, settings(spark, {**BY_EXECUTORS, zone: place}):
-                patched.setattr(file_groups, "MOST_FILES", 2)
-                conf.forget()
-                expected = [row[0] for row in table.read().where("NOT (h < timestamp'2024-03-02 00:00:00')").collect()]
-                table.delta.delete(condition)
-                conf.forget()
-                assert [row[0] for row in table.rows()] == sorted(expected)
-    assert in_pieces == ["lines"] * 4
-
-
-@pytest.mark.parametrize(
-    ("winner", "error"),
-    [
-        (lambda t: t.write(rows(t.spark, 801, 1)), ConcurrentAppendException),
-        (lambda t: t.delta.delete("id in (4, 13)"), ConcurrentAppendException),
-        (lambda t: t.delta.delete("p = 'a b/%'"), ConcurrentDeleteReadException),
-        (lambda t: t.write(rows(t.spark, 800, 1).where("p is null")), None),
-        (lambda t: t.delta.delete("p is null and id > 15"), None),
-        (lambda t: t.delta.delete("p is null"), None),
-        (lambda t: t.delta.optimize().where("p is null").executeCompaction(), None),
-    ],
-    ids=["append", "marks", "delete", "append elsewhere", "marks elsewhere", "delete elsewhere", "optimize elsewhere"],
-)
-def test_a_concurrent_commit_to_other_partitions(
-    base: Table,
-    in_pieces: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    winner: Callable[[Table], Any],
-    error: type[Exception] | None,
-) -> None:
-    """The removal of partitions goes on after commits to others, and the checkpoint has what these did."""
-    number = len(list(base.root.parent.iterdir()))
-    small, table = copy_of(base, f"first {number}"), copy_of(base, f"between {number}")
-    conf.forget()
-    with monkeypatch.context() as patched:
-        patched.setattr(bulk_actions, "_BYTES", 1 << 40)
-        winner(small)
-        small.delta.delete("p is not null")
-    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
-    _between(monkeypatch, lambda: winner(Table(table.spark, table.root)))
-    before = table.version
-    with settings(base.spark, BY_EXECUTORS):
-        conf.forget()
-        if error is not None:
-            with pytest.raises(error):
-                table.delta.delete("p is not null")
-            assert table.version == before + 1
-            return
-        table.delta.delete("p is not null")
-    assert table.version == before + 2
-    conf.forget()
-    assert list((table.root / "_delta_log").glob(f"{table.version:020}.checkpoint*"))
-    told = [state(one, set()) for one in (table, small)]
-    assert len(told[0][0]) == len(told[1][0])
-    assert told[0][2:] == told[1][2:]
-    log = DeltaLog.for_path(table.path)
-    files, gone = log.snapshot().add_files(), removes_of(log.snapshot().tombstones)
-    assert not {one.key for one in files} & {one.key for one in gone}
-    assert len(gone) == len(DeltaLog.for_path(small.path).snapshot().tombstones)
 
 
 def test_an_update_of_all_rows_goes_through_the_files_in_slices(
@@ -348,19 +203,6 @@ def test_an_idempotent_write_is_done_once(base: Table, in_pieces: list[str]) -> 
     assert [row[0] for row in table.rows()] == [900]
 
 
-def _between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], Any]) -> None:
-    """Do `other` at the moment that the lines of the removal are first read."""
-    lines, done = WholeRemoval.lines, []
-
-    def interleaved(self: WholeRemoval) -> Any:
-        if not done:
-            done.append(True)
-            other()
-        return lines(self)
-
-    monkeypatch.setattr(WholeRemoval, "lines", interleaved)
-
-
 @pytest.mark.parametrize("large", [False, True])
 def test_a_blind_append_between_stays(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, large: bool
@@ -375,7 +217,7 @@ def test_a_blind_append_between_stays(
         if large:
             monkeypatch.setattr(commit_loop, "is_large", lambda status: True)
 
-    _between(monkeypatch, appends)
+    between(monkeypatch, appends)
     table.delta.delete()
     conf.forget()
     assert [row[0] for row in table.rows()] == [800, 801]
@@ -411,7 +253,7 @@ def test_a_concurrent_commit(
             txn.read_keys([first.key])
         txn.commit(actions[kind], Operation("OTHER", {}))
 
-    _between(monkeypatch, other)
+    between(monkeypatch, other)
     before, written = table.version, table.data_files()
     if error is not None:
         with pytest.raises(error):
@@ -458,33 +300,6 @@ def test_a_failed_checkpoint_doesnt_undo_the_commit(
     table.delta.delete()
     assert "its checkpoint wasn't written" in caplog.text
     assert table.rows() == []
-
-
-def test_a_table_with_manifests_holds_all_actions(
-    base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Manifests need each removed file; Spark isn't asked for the partitions in vain."""
-    table = copy_of(base, "manifests")
-    table.delta.setProperties({"delta.enableDeletionVectors": "false"})
-    table.delta.reorg()
-    table.delta.setProperties({"delta.compatibility.symlinkFormatManifest.enabled": "true"})
-    expected = table.read().where("p is null").count()
-    jobs: list[str] = []
-    run = large_log.Reading.run
-
-    def noted(self: large_log.Reading, spark: SparkSession, work: Any, schema: str) -> Any:
-        jobs.append(type(work.choice).__name__)
-        return run(self, spark, work, schema)
-
-    monkeypatch.setattr(large_log.Reading, "run", noted)
-    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
-    with settings(base.spark, BY_EXECUTORS):
-        conf.forget()
-        table.delta.delete("p is not null")
-    assert jobs
-    assert "OneOfEachTuple" not in jobs
-    assert not in_pieces
-    assert table.read().count() == expected > 0
 
 
 def test_append_only(base: Table, in_pieces: list[str]) -> None:

@@ -1,7 +1,9 @@
 """Tables for commands that work on all files in pieces, and the settings that make a small log count as a large one."""
 
+import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,8 +13,10 @@ from pyspark.sql import functions as F
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
+from tablelog.core.log.columns import adds_of, removes_of
 from tablelog.core.table.snapshot import Snapshot
 from tablelog.core.txn import bulk_actions
+from tablelog.core.txn.whole_removal import WholeRemoval
 from tablelog.spark import conf
 
 FEATURES = {
@@ -77,3 +81,49 @@ def check_not_loaded(snapshot: Snapshot) -> None:
     """The columns of the files are not on the driver."""
     assert snapshot.base is not None
     assert not snapshot.base.loaded
+
+
+_OF_ONE_RUN = "modificationTime", "deletionTimestamp", "stats", "tags"
+
+
+def committed(table: Table, known: set[str], version: int | None = None) -> list[str]:
+    """The actions of a commit but times, names of new files, and the statistics of removes."""
+    told = []
+    for action in table.actions(version):
+        ((kind, content),) = action.items()
+        if kind == "commitInfo":
+            metrics = content.get("operationMetrics", {})
+            metrics = {k: v for k, v in metrics.items() if "Time" not in k and "OutputBytes" not in k}
+            content = {k: content.get(k) for k in ("operation", "isBlindAppend", "isolationLevel", "readVersion")}
+            content |= {"metrics": metrics}
+        elif kind in ("add", "remove", "cdc"):
+            left_out = _OF_ONE_RUN if kind == "remove" else (*_OF_ONE_RUN, "size")
+            path = content["path"] if content["path"] in known else "new"
+            content = {k: v for k, v in content.items() if k not in left_out} | {"path": path}
+        elif kind == "metaData":
+            content = sorted(content)
+        told.append(json.dumps({kind: content}, sort_keys=True))
+    return sorted(told)
+
+
+def state(table: Table, known: set[str]) -> tuple[Any, ...]:
+    """The live files and the tombstones by key, the rest of the state, and the rows."""
+    snapshot = DeltaLog.for_path(table.path).snapshot()
+    adds = sorted(str(replace(a, data_change=True)) if a.path in known else "new" for a in adds_of(snapshot.files))
+    removes = removes_of(snapshot.tombstones)
+    gone = sorted((r.path, str(r.deletion_vector), r.base_row_id, r.size, str(r.partition_values)) for r in removes)
+    protocol, domains = snapshot.protocol, dict(snapshot.domain_metadata)
+    return adds, gone, protocol, domains, sorted(map(str, table.read().collect()))
+
+
+def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], Any]) -> None:
+    """Do `other` at the moment that the lines of the removal are first read."""
+    lines, done = WholeRemoval.lines, []
+
+    def interleaved(self: WholeRemoval) -> Any:
+        if not done:
+            done.append(True)
+            other()
+        return lines(self)
+
+    monkeypatch.setattr(WholeRemoval, "lines", interleaved)
