@@ -1,5 +1,6 @@
 """DELETE, UPDATE, MERGE and maintenance on Spark Connect, each compared with what the rows have to be."""
 
+import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -444,3 +445,12 @@ def test_a_checked_table(spark: Any, table: Table) -> None:
         table.delta.update("id = 1", {"id": "77"})
     assert table.rows() == [0, 1, 2]
     assert DeltaTable.forPath(spark, table.path).toDF().count() == 3
+
+
+def test_the_stages_of_a_merge(spark: Any, table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    table.write(spark.range(10).repartition(1))
+    merge = merge_of(table, spark.range(5, 15))
+    with caplog.at_level(logging.INFO, "tablelog.progress"):
+        merge.whenMatchedDelete().whenNotMatchedInsertAll().execute()
+    stages = [record.getMessage().partition("MERGE: ")[2] for record in caplog.records]
+    assert stages[:3] == ["reading the source", "searching 1 file for matching rows", "writing data files"]

@@ -26,6 +26,7 @@ from ...engine.sql.hidden_names import free_names
 from ...engine.sql.resolution import column_named, literal_null, reshaped
 from ...engine.sql.violations import translated
 from ...errors import InvalidArgumentError
+from ...progress import files_text, stage
 from ...settings.declarations import MERGE_REPARTITION
 from ..command import change_data, rows
 from ..command.assignments import Path, field_of, whole
@@ -115,6 +116,7 @@ class _Merge:
             stage_evolution(command, self._named_columns, clauses)
         self.columns: StructType = frame_schema(schema.parse_schema(command.txn.metadata.schema_string))
         self._source_alias, self._source_aliases = client.alias_of(source), client.aliases_in(source)
+        stage("reading the source")
         stored = source.localCheckpoint(eager=True)
         of_source = F.struct(*(stored[quoted(name)] for name in source.columns)).alias(self._source_name)
         stored = stored.select("*", of_source, F.lit(True).alias(self._names.present))
@@ -246,6 +248,7 @@ class _Merge:
         """The files with rows that change; sets the counts of rows by file and clause."""
         if not self._changing or not self._every:
             return []
+        stage(f"searching {files_text(len(self._every))} for matching rows")
         names = self._names
         frame = self._joined(self._every, unmatched=bool(self._by_source))
         matters = F.col(names.clause).isNotNull() | F.col(names.present).isNotNull()
