@@ -215,8 +215,17 @@ GROUPED: dict[str, Callable[[Table], Any]] = {
 }
 
 
-@pytest.mark.parametrize("by_vectors", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", GROUPED)
+GROUPED_OFTEN = "delete", "delete by SQL", "delete by a view", "update", "replaceWhere", "merge, not matched by source"
+
+
+@pytest.mark.parametrize(
+    ("name", "by_vectors"),
+    [
+        pytest.param(name, by_vectors, marks=() if by_vectors and name in GROUPED_OFTEN else pytest.mark.slow)
+        for name in GROUPED
+        for by_vectors in (True, False)
+    ],
+)
 def test_a_condition_that_excludes_few_files_is_searched_in_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, name: str, by_vectors: bool
 ) -> None:
