@@ -324,15 +324,20 @@ class DataFiles:
         """The result of a call. If the credentials have expired, they are taken again and the call is repeated."""
         try:
             return self._asked(call)
-        except PermissionError as error:
-            from .s3.settings import EXPIRED
-
-            reply = getattr(error.__cause__, "response", None) or {}
-            expired = reply.get("Error", {}).get("Code") in EXPIRED
-            if not expired or not self.system.implementation.startswith("s3fs:") or self.system.options.get("key"):
+        except OSError as error:
+            if not self._rejects_as_expired(error) or self.system.options.get("key"):
                 raise
         self._opened.connect(refresh=True)
         return self._asked(call)
+
+    def _rejects_as_expired(self, error: Exception) -> bool:
+        """Whether the error is that of S3 for credentials that may have expired; s3fs makes several classes of it."""
+        if not self.system.implementation.startswith("s3fs:"):
+            return False
+        from .s3.settings import EXPIRED
+
+        reply = getattr(error.__cause__, "response", None) or {}
+        return reply.get("Error", {}).get("Code") in EXPIRED
 
     def _asked(self, call: Callable[[], Any]) -> Any:
         """The result of a call; an error of the source of credentials, of any class, is an error of its own."""
@@ -359,11 +364,11 @@ class DataFiles:
             raise StorageMissingError(
                 f"{where}: the bucket, container or directory doesn't exist", path=path
             ) from error
-        except PermissionError as error:
-            raise StorageAccessError(
-                f"{where}: {error}. Check the credentials and their permissions", path=path
-            ) from error
         except Exception as error:
+            if isinstance(error, PermissionError) or self._rejects_as_expired(error):
+                raise StorageAccessError(
+                    f"{where}: {error}. Check the credentials and their permissions", path=path
+                ) from error
             if self.system.implementation.startswith("s3fs:") and distrusts(error):
                 from .s3.settings import DISTRUST
 

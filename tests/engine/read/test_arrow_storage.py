@@ -69,8 +69,8 @@ class Expiring(LocalFileSystem):
     def cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> Any:
         if not self.renewed:
             reply: Any = Exception("the reply")
-            reply.response = {"Error": {"Code": "ExpiredToken"}}
-            raise PermissionError("The provided token has expired.") from reply
+            reply.response = {"Error": {"Code": "InvalidToken"}}
+            raise OSError(22, "The provided token is malformed or otherwise invalid.") from reply  # as s3fs does
         return super().cat_file(path, start=start, end=end, **kwargs)
 
     def connect(self, *, refresh: bool) -> None:

@@ -184,8 +184,8 @@ class Expiring(LocalFileSystem):
     def put_file(self, path: str, target: str, **kwargs: Any) -> Any:
         if not self.renewed:
             reply: Any = Exception("the reply")
-            reply.response = {"Error": {"Code": "ExpiredToken"}}
-            raise PermissionError("The provided token has expired.") from reply
+            reply.response = {"Error": {"Code": "InvalidToken"}}
+            raise OSError(22, "The provided token is malformed or otherwise invalid.") from reply  # as s3fs does
         return super().put_file(path, target, **kwargs)
 
     def connect(self, *, refresh: bool) -> None:

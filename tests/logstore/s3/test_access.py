@@ -60,7 +60,9 @@ def data_work(conf: Conf, options: Mapping[str, Any] | None = None, root: str = 
 
 
 REFUSALS = pytest.mark.parametrize(
-    "refusal", [Reply(400, "ExpiredToken"), Reply(403, "InvalidAccessKeyId")], ids=lambda reply: reply.code
+    "refusal",
+    [Reply(400, "ExpiredToken"), Reply(400, "InvalidToken"), Reply(403, "InvalidAccessKeyId")],
+    ids=lambda reply: reply.code,
 )
 ROUTES = pytest.mark.parametrize("work", [log_work, data_work])
 Work = Callable[..., None]

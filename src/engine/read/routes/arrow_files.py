@@ -86,7 +86,7 @@ def file_reader() -> Read:
             try:
                 try:
                     return bytes(self._system.cat_file(self._file["path"], start=start, end=end))
-                except PermissionError as error:
+                except OSError as error:
                     reply = getattr(error.__cause__, "response", None) or {}
                     if reply.get("Error", {}).get("Code") not in expired or not self._renews:
                         raise

@@ -228,7 +228,7 @@ def _task(plan: Mapping[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
         def put(system: Any, path: str, target: str) -> None:
             try:
                 system.put_file(path, target)
-            except PermissionError as error:
+            except OSError as error:
                 reply = getattr(error.__cause__, "response", None) or {}
                 if reply.get("Error", {}).get("Code") not in plan["expired"] or plan["options"].get("key"):
                     raise
