@@ -203,28 +203,29 @@ class Entries:
             raise error_of(error, "reading the commits of", table_path, "DynamoDB") from error
 
     def _create_table(self, path: str) -> None:
-        client, table = self._client(), self._settings.table
+        table = self._settings.table
+        description = {
+            "TableName": table,
+            "AttributeDefinitions": [
+                {"AttributeName": name, "AttributeType": "S"} for name in ("tablePath", "fileName")
+            ],
+            "KeySchema": [
+                {"AttributeName": "tablePath", "KeyType": "HASH"},
+                {"AttributeName": "fileName", "KeyType": "RANGE"},
+            ],
+            "ProvisionedThroughput": {
+                "ReadCapacityUnits": self._settings.read_units,
+                "WriteCapacityUnits": self._settings.write_units,
+            },
+        }
         try:
-            client.create_table(
-                TableName=table,
-                AttributeDefinitions=[
-                    {"AttributeName": name, "AttributeType": "S"} for name in ("tablePath", "fileName")
-                ],
-                KeySchema=[
-                    {"AttributeName": "tablePath", "KeyType": "HASH"},
-                    {"AttributeName": "fileName", "KeyType": "RANGE"},
-                ],
-                ProvisionedThroughput={
-                    "ReadCapacityUnits": self._settings.read_units,
-                    "WriteCapacityUnits": self._settings.write_units,
-                },
-            )
+            self._send(lambda client: client.create_table(**description))
         except Exception as error:
             reply = reply_of(error)
             if reply is None or reply[1] != "ResourceInUseException":  # another writer creates it
                 raise
         until = self._clock.monotonic() + _CREATE_SECONDS
-        while client.describe_table(TableName=table)["Table"]["TableStatus"] != "ACTIVE":
+        while self._send(lambda client: client.describe_table(TableName=table))["Table"]["TableStatus"] != "ACTIVE":
             if self._clock.monotonic() > until:
                 raise StorageUnavailableError(
                     f"writing {shown(path)}: DynamoDB didn't create the table {table} within {_CREATE_SECONDS:.0f} s; "

@@ -448,9 +448,12 @@ def _ask_region_once(**_: Any) -> None:
 
 
 def _may_have_expired(error: Exception, operation: str) -> bool:
-    """Whether the service rejected the credentials as expired; its answer to a HEAD has no code."""
+    """Whether the service rejected the credentials as expired; its answer to a HEAD has no code.
+
+    So any rejection of a HEAD counts: if it was about permissions, that costs one request more.
+    """
     status, code = reply_of(error) or (0, "")
-    return code in EXPIRED or (operation == "head_object" and status == 400)
+    return code in EXPIRED or (operation == "head_object" and status in (400, 403))
 
 
 def _follow(request: Any, operation_name: str, **_: Any) -> None:
