@@ -62,3 +62,37 @@ def _after_comment(text: str, at: int) -> int:
         else:
             at += 1
     return at
+
+
+def code_of(text: str) -> str:
+    """A statement without comments, with '' for each string, and without the text of quoted names but `delta`.
+
+    It takes a time that grows with the length of the text only.
+    """
+    parts: list[str] = []
+    at = 0
+    while at < len(text):
+        after = _after_blanks(text, at)
+        if after > at:
+            parts.append(" ")
+        elif text[at] == "`":
+            after = _after_quote(text, at, escapes=False)
+            name = text[at:after]
+            parts.append(name if name.lower() == "`delta`" else "`x`")
+        elif text[at] in "'\"":
+            raw = parts[-1:] in (["r"], ["R"]) and not (len(parts) > 1 and (parts[-2].isalnum() or parts[-2] == "_"))
+            after = _after_quote(text, at, escapes=not raw)
+            parts.append("''")
+        else:
+            after = at + 1
+            parts.append(text[at])
+        at = after
+    return "".join(parts)
+
+
+def _after_quote(text: str, at: int, *, escapes: bool) -> int:
+    """The end of what the quotation mark at this place opens; that of the text if nothing closes it."""
+    mark, at = text[at], at + 1
+    while at < len(text) and text[at] != mark:
+        at += 2 if escapes and text[at] == "\\" else 1
+    return min(at + 1, len(text))

@@ -27,6 +27,10 @@ from tablelog.spark import DeltaTable, disable, enable, is_enabled
         "CREATE TABLE t USING `Delta` LOCATION '{path}'",
         "SELECT 'it''s', r'\\', \"'\" FROM delta.`{path}`",
         "EXECUTE IMMEDIATE 'SELECT * FROM delta.`{path}`'",
+        "SELECT * FROM IDENTIFIER('delta.`{path}`')",
+        "BEGIN EXECUTE IMMEDIATE 'SELECT * FROM delta.`{path}`'; END",
+        "/* a /* b */ it's */ SELECT * FROM delta.`{path}` WHERE x = 'a'",
+        "-- c\rSELECT * FROM delta.`{path}`",
     ],
 )
 def test_statements(spark: Any, table: Table, statement: str) -> None:

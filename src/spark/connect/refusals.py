@@ -11,13 +11,8 @@ from ..not_on_connect import refused
 
 _DELTA = r"(?:\bdelta\b|`delta`)"
 _OF_DELTA = re.compile(rf"{_DELTA}\s*\.\s*[`']|\busing\s*{_DELTA}|\btable_changes\s*\(", re.IGNORECASE)
-_NOT_CODE = re.compile(
-    r"""(?P<name>`(?:[^`]|``)*`)
-    | (?P<string>(?<!\w)r'[^']*' | (?<!\w)r"[^"]*" | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
-    | --[^\n]* | /\*.*?\*/""",
-    re.IGNORECASE | re.DOTALL | re.VERBOSE,
-)
-"""Names in backticks, which hide quotes, strings and comments."""
+_STATEMENT_IN_STRING = re.compile(r"\bidentifier\s*\(|\bexecute\s+immediate\b", re.IGNORECASE)
+"""What makes a name or a statement of a string."""
 
 _METHODS = {
     "VACUUM": "vacuum",
@@ -57,9 +52,9 @@ def of_statement(sql: str) -> UnsupportedFeatureError | None:
 
 def _names_delta(sql: str) -> bool:
     """Whether the code of a statement, without strings and comments, names a Delta table by its path or its format."""
-    if statement_words.leading_words(sql, 2) == ["EXECUTE", "IMMEDIATE"]:  # its string is a statement
-        return _OF_DELTA.search(sql) is not None
-    code = _NOT_CODE.sub(lambda found: found["name"] or ("''" if found["string"] else " "), sql)
+    code = statement_words.code_of(sql)
+    if _STATEMENT_IN_STRING.search(code):
+        code = sql
     return _OF_DELTA.search(code) is not None
 
 
