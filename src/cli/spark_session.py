@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from ..spark import DeltaTable
 
-_REFUSED_MASTER = re.compile("Master must either be|Could not parse Master URL|Asked to run locally with 0 threads")
+_REFUSED_MASTER = re.compile(
+    "Master must either be|Could not parse Master URL|Invalid master URL|Asked to run locally with 0 threads"
+)
 
 
 @contextmanager

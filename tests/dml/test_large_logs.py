@@ -283,6 +283,8 @@ def test_very_many_files_are_rewritten_in_groups(
         whole = command != "purge" and most > 2  # otherwise files of one partition are in several groups
         assert (found.numFilesAdded == expected.numFilesAdded) == whole
         assert found.numBatches == other.version - base.version > 1
+        assert len(expected.lookups) == (command == "zorder")
+        assert not found.lookups  # they would be of the last group alone
     else:  # a group with one file has nothing to combine
         assert found.numFilesRemoved == 0
         assert other.version == base.version
@@ -320,8 +322,18 @@ def test_commands_in_threads_search_their_own_groups(base: Table, monkeypatch: p
     GROUPED["delete"](small)
     monkeypatch.setattr(file_groups, "MOST_FILES", 4)
     conf.forget()
+    selected: dict[str, list[int]] = {}
+    select = Command.select_files
+
+    def noted(self: Command, files: Any) -> None:
+        selected.setdefault(self.log.table, []).append(files.num_rows)
+        select(self, files)
+
+    monkeypatch.setattr(Command, "select_files", noted)
     with settings(base.spark, LARGE), ThreadPoolExecutor(2) as pool:
         list(pool.map(GROUPED["delete"], others))
+    assert len(selected) == 2
+    assert all(len(groups) > 2 and max(groups[:-1]) <= 4 for groups in selected.values())
     assert [rows_of(table) for table in others] == [rows_of(small)] * 2
 
 

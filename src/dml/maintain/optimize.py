@@ -69,6 +69,8 @@ def optimize(
                     _rewrite(command, layout, batch, printed, outcome)
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
                 command = command.for_next_commit()
+        if len(outcome.versions) > 1:
+            outcome.lookups.clear()  # each commit knows a part of the files that a lookup reads
         outcome.ended_ms = log.clock.now_ms()
         return outcome
 

@@ -100,7 +100,7 @@ class DeltaOptimizeBuilder:
 
         Returns:
             One row of metrics. `metrics.lookups` has, for each column, the average number of files and bytes that a
-            filter for one of its values reads, before and after.
+            filter for one of its values reads, before and after; it is empty if there are several commits.
         """
         names = names_of(cols)
         if not names:
