@@ -306,7 +306,7 @@ def test_credentials_that_change_leave_no_stores_behind() -> None:
     for number in range(200):
         store = with_key(number)
         assert isinstance(store, S3LogStore)
-        client = store._requests._client("bucket").client
+        client = store._requests._clients["bucket"].client
         client.close = lambda closed=closed, key=f"key-{number}": closed.append(key)
         seen.add(store)
     del store, client

@@ -13,6 +13,7 @@ from ...settings.spark_own import HADOOP
 
 _Key = TypeVar("_Key")
 _Client = TypeVar("_Client")
+_Result = TypeVar("_Result")
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
@@ -37,6 +38,29 @@ class Clients(Generic[_Key, _Client]):
         if client is None:
             client = self._opened.setdefault(process_key, self._make(key))
         return client
+
+    def with_renewal(
+        self, key: _Key, request: Callable[[_Client], _Result], rejected: Callable[[Exception], bool]
+    ) -> _Result:
+        """The result of a request by the client for a key.
+
+        If the service rejected the credentials, which means that it did nothing else, the client is created once again,
+        with credentials from their source, and the request is sent once more.
+
+        Args:
+            key: The key of the client.
+            request: Sends the request by a client.
+            rejected: Whether an error means that other credentials may help.
+        """
+        client = self[key]
+        try:
+            return request(client)
+        except Exception as error:
+            if not rejected(error):
+                raise
+        if self[key] is client:  # else another thread was faster
+            self._opened[os.getpid(), key] = self._make(key)
+        return request(self[key])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Clients, (self._make,)

@@ -1,8 +1,8 @@
 """The items of Delta's S3DynamoDBLogStore in DynamoDB: which writer won each file, and where the data is."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Self, TypeVar
 
 from ...clock import Clock, SystemClock
@@ -10,7 +10,7 @@ from ...errors import CorruptLogError, LogStoreConfigurationError, StorageUnavai
 from ...settings import declarations
 from ...settings.spark_own import HADOOP
 from ..common.conditional_put import Answer, Verdict, persist
-from ..common.http_clients import close
+from ..common.http_clients import Clients
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .requests import answer_of, error_of, is_transport, reply_of
@@ -102,13 +102,7 @@ class Entries:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._retries = retries
-        self._clients: dict[int, Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_clients": {}}
-
-    def __del__(self) -> None:
-        close(client for process, client in self._clients.items() if process == os.getpid())
+        self._clients: Clients[str, Any] = Clients(partial(_new_client, settings.access))
 
     def get(self, table_path: str, file_name: str) -> DynamoDBEntry | None:
         """The item of one file."""
@@ -235,28 +229,15 @@ class Entries:
             self._clock.sleep(0.5)
 
     def _send(self, request: Callable[[Any], _Result]) -> _Result:
-        """The result of a request.
+        return self._clients.with_renewal(self._settings.region, request, self._rejects_credentials)
 
-        If DynamoDB rejects the credentials as expired, which means that it did nothing else, they are taken once again
-        from their source, and the request is sent once more.
-        """
-        client = self._client()
-        try:
-            return request(client)
-        except Exception as error:
-            reply = reply_of(error)
-            if reply is None or reply[1] not in _EXPIRED or not self._settings.access.access("").renews:
-                raise
-        if self._clients.get(os.getpid()) is client:  # else another thread was faster
-            self._clients[os.getpid()] = self._new_client()
-        return request(self._client())
+    def _rejects_credentials(self, error: Exception) -> bool:
+        reply = reply_of(error)
+        return reply is not None and reply[1] in _EXPIRED and self._settings.access.access("").renews
 
-    def _client(self) -> Any:
-        process = os.getpid()
-        return self._clients.get(process) or self._clients.setdefault(process, self._new_client())
 
-    def _new_client(self) -> Any:
-        return self._settings.access.access("").client("dynamodb", region=self._settings.region)
+def _new_client(settings: S3Settings, region: str) -> Any:
+    return settings.access("").client("dynamodb", region=region)
 
 
 def _key(table_path: str, file_name: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ...errors import (
 )
 from ...settings.declarations import LOG_STORE
 from ..common.conditional_put import Answer, Verdict, persist
-from ..common.http_clients import close, distrusts
+from ..common.http_clients import Clients, distrusts
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.spool import Content, received
 from ..common.uri import shown
@@ -202,6 +202,9 @@ class _Client(NamedTuple):
     access: S3Access
     reader: Reader
 
+    def close(self) -> None:
+        self.client.close()
+
 
 class S3Requests:
     """Requests to one S3 service. Threads may share it; other processes and forked children create own connections."""
@@ -209,23 +212,17 @@ class S3Requests:
     def __init__(self, settings: S3Settings, retries: RetryPolicy = DEFAULT_RETRIES) -> None:
         self._settings = settings
         self._retries = retries
-        self._clients: dict[tuple[int, str], _Client] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_settings": self._settings, "_retries": self._retries, "_clients": {}}
-
-    def __del__(self) -> None:
-        close(entry.client for (process, _), entry in self._clients.items() if process == os.getpid())
+        self._clients: Clients[str, _Client] = Clients(partial(_new_client, settings))
 
     def endpoint(self, bucket: str) -> str:
         """The URL of the service for `bucket`."""
-        return str(self._client(bucket).client.meta.endpoint_url)
+        return str(self._clients[bucket].client.meta.endpoint_url)
 
     def put_if_absent(self, place: S3Location, content: Content) -> Answer:
         """Send `content` once, on condition that the object doesn't exist."""
         try:
             self.send(
-                "put_object", place, Body=content, IfNoneMatch="*", **self._client(place.bucket).access.write_arguments
+                "put_object", place, Body=content, IfNoneMatch="*", **self._clients[place.bucket].access.write_arguments
             )
         except Exception as error:
             return _answer_to_condition(error, place.uri)
@@ -234,19 +231,19 @@ class S3Requests:
     def put_once(self, place: S3Location, content: Content) -> Answer:
         """Send `content` once, without a condition."""
         try:
-            self.send("put_object", place, Body=content, **self._client(place.bucket).access.write_arguments)
+            self.send("put_object", place, Body=content, **self._clients[place.bucket].access.write_arguments)
         except Exception as error:
             return answer_of(error, place.uri)
         return Answer(Verdict.APPLIED)
 
     def put(self, place: S3Location, content: Content) -> None:
         """Write `content`, replacing an existing object."""
-        arguments = self._client(place.bucket).access.write_arguments
+        arguments = self._clients[place.bucket].access.write_arguments
         self.repeated("writing", place, lambda: self.send("put_object", place, Body=content, **arguments))
 
     def get(self, place: S3Location, most: int | None = None) -> bytes:
         """The whole object, or with `most` one more than that many bytes of it. Raises FileNotFoundError."""
-        reader = self._client(place.bucket).reader
+        reader = self._clients[place.bucket].reader
 
         def request() -> bytes:
             data = reader.read(place.key, most)
@@ -270,7 +267,7 @@ class S3Requests:
         """The whole object, and the seconds since it was written; both times are the service's."""
 
         def request() -> tuple[bytes, float]:
-            data, reply = self._whole(place, self._client(place.bucket).reader)
+            data, reply = self._whole(place, self._clients[place.bucket].reader)
             now = reply["ResponseMetadata"]["HTTPHeaders"].get("date")
             if not now:
                 return data, 0.0
@@ -337,18 +334,15 @@ class S3Requests:
     def send(self, operation: str, place: S3Location, **arguments: Any) -> Any:
         """Send one request; after a redirection, send it with the same condition to the new location.
 
-        If the service rejects the credentials as expired, which means that it did nothing else, they are taken once
-        again from their source, and the request is sent once more.
+        It is sent once more with new credentials if the service rejects those as expired.
         """
-        client = self._client(place.bucket)
-        try:
-            return self._send(client, operation, place, arguments)
-        except sdk().exceptions.ClientError as error:
-            if not (_may_have_expired(error, operation) and client.access.renews):
-                raise
-        return self._send(self._renewed(place.bucket, client), operation, place, arguments)
+        return self._clients.with_renewal(
+            place.bucket,
+            lambda client: self._send(client, operation, place, arguments),
+            lambda error: _may_have_expired(error, operation) and self._settings.access(place.bucket).renews,
+        )
 
-    def _send(self, used: "_Client", operation: str, place: S3Location, arguments: dict[str, Any]) -> Any:
+    def _send(self, used: _Client, operation: str, place: S3Location, arguments: dict[str, Any]) -> Any:
         client, access, _ = used
         if place.key:
             arguments["Key"] = place.key
@@ -369,24 +363,14 @@ class S3Requests:
             _location.reset(token)
             _asked_region.reset(asked)
 
-    def _renewed(self, bucket: str, expired: _Client) -> _Client:
-        """The client with new credentials: this thread's, or that of another one which was faster."""
-        key = os.getpid(), bucket
-        if self._clients.get(key) is expired:
-            self._clients[key] = self._new_client(bucket)
-        return self._clients[key]
 
-    def _client(self, bucket: str) -> _Client:
-        key = os.getpid(), bucket
-        return self._clients.get(key) or self._clients.setdefault(key, self._new_client(bucket))
-
-    def _new_client(self, bucket: str) -> _Client:
-        access = self._settings.access(bucket)
-        client = access.client()
-        client.meta.events.register_last("before-call.s3", _send_at_once)
-        client.meta.events.register_first("before-sign.s3", _follow)
-        client.meta.events.register_first("before-call.s3.HeadBucket", _ask_region_once)
-        return _Client(client, access, Reader(client))
+def _new_client(settings: S3Settings, bucket: str) -> _Client:
+    access = settings.access(bucket)
+    client = access.client()
+    client.meta.events.register_last("before-call.s3", _send_at_once)
+    client.meta.events.register_first("before-sign.s3", _follow)
+    client.meta.events.register_first("before-call.s3.HeadBucket", _ask_region_once)
+    return _Client(client, access, Reader(client))
 
 
 def _request(client: Any, operation: str, bucket: str, arguments: dict[str, Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from fuzz.target import Target, allowed
 from tablelog.errors import CorruptLogError
 from tablelog.logstore.common.conditional_put import Answer, Verdict
+from tablelog.logstore.common.http_clients import Clients
 from tablelog.logstore.s3.dynamodb_entries import Entries, EntrySettings
 from tablelog.logstore.s3.dynamodb_store import S3DynamoDBLogStore
 from tablelog.logstore.s3.places import S3Location
@@ -45,10 +46,7 @@ class _Client:
 class _Entries(Entries):
     def __init__(self, item: dict[str, Any]) -> None:
         super().__init__(EntrySettings())
-        self._fake = _Client(item)
-
-    def _client(self) -> _Client:
-        return self._fake
+        self._clients = Clients(lambda _region: _Client(item))
 
 
 class _Bucket:

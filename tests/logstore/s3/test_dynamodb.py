@@ -116,15 +116,15 @@ def test_what_a_reply_of_dynamodb_means(status: int, code: str, verdict: Verdict
 
 
 class Signed:
-    """A client of DynamoDB with the credentials `signer`, of which the first ones have expired after two requests."""
+    """A client of DynamoDB with the credentials `signer`, which may have expired after two requests."""
 
-    def __init__(self, signer: int, code: str, sent: list[tuple[int, str]]) -> None:
-        self.signer, self.code, self.sent = signer, code, sent
+    def __init__(self, signer: int, code: str, sent: list[tuple[int, str]], *, expires: bool) -> None:
+        self.signer, self.code, self.sent, self.expires = signer, code, sent, expires
 
     def __getattr__(self, name: str) -> Callable[..., dict[str, Any]]:
         def request(**_: Any) -> dict[str, Any]:
             self.sent.append((self.signer, name))
-            if self.signer == 1 and len(self.sent) > 2:
+            if self.expires and len(self.sent) > 2:
                 reply = {"Error": {"Code": self.code}, "ResponseMetadata": {"HTTPStatusCode": 400}}
                 raise ClientError(reply, name)  # type: ignore[arg-type]
             return {}
@@ -132,13 +132,15 @@ class Signed:
         return request
 
 
-def with_expiring(monkeypatch: pytest.MonkeyPatch, code: str, access: S3Settings) -> tuple[Entries, list[Any]]:
-    """Items in a service that rejects credentials, and what was sent to it."""
+def with_expiring(
+    monkeypatch: pytest.MonkeyPatch, code: str, access: S3Settings, *, signers: int = 1
+) -> tuple[Entries, list[Any]]:
+    """Items in a service that rejects the credentials of the first `signers`, and what was sent to it."""
     sent: list[tuple[int, str]] = []
     made: list[Signed] = []
 
     def client(_self: S3Access, service: str, **_: Any) -> Signed:
-        made.append(Signed(len(made) + 1, code, sent))
+        made.append(Signed(len(made) + 1, code, sent, expires=len(made) < signers))
         return made[-1]
 
     monkeypatch.setattr(S3Access, "client", client)
@@ -157,6 +159,14 @@ def test_credentials_that_dynamodb_calls_expired_are_taken_again(monkeypatch: py
     assert entries.put_new(ENTRY, commit(0)).verdict is Verdict.APPLIED
     before = [(1, "get_item"), (1, "put_item"), (1, "update_item")]
     assert sent == [*before, (2, "update_item"), (2, "put_item")]
+
+
+def test_credentials_that_stay_expired_are_taken_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries, sent = with_expiring(monkeypatch, "ExpiredTokenException", S3Settings(), signers=2)
+    entries.get(*ENTRY[:2])
+    entries.get(*ENTRY[:2])
+    assert entries.put_new(ENTRY, commit(0)).verdict is Verdict.FAILED
+    assert sent[2:] == [(1, "put_item"), (2, "put_item")]
 
 
 def test_a_commit_with_fixed_keys_that_have_expired_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +367,7 @@ class OneItem:
 
 
 def entries_of(client: OneItem, monkeypatch: pytest.MonkeyPatch) -> Entries:
-    monkeypatch.setattr(Entries, "_client", lambda _self: client)
+    monkeypatch.setattr(S3Access, "client", lambda _self, _service, **_: client)
     return Entries(EntrySettings())
 
 

@@ -164,7 +164,7 @@ def test_expired_credentials_are_renewed(fake: FakeS3, files: list[Any], monkeyp
     store = fake.store()
     fake.probed.once(fake.endpoint, "bucket", lambda: None)
     requests = store._requests
-    client = requests._client("bucket")
+    client = requests._clients["bucket"]
     monkeypatch.setattr(type(client.access), "renews", True)
     refusals = [Reply(400, "ExpiredToken")]
 
