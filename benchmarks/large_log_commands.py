@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from .large_log import DAYS, ROWS
+
 if TYPE_CHECKING:
     from tablelog.spark import DeltaTable
 
@@ -118,6 +120,17 @@ def _search(delta: "DeltaTable", spark: SparkSession) -> None:
     delta.delete("concat(day, ' ', x) = '2024-01-05 17.0'")
 
 
+def _mirror(delta: "DeltaTable", spark: SparkSession) -> None:
+    """The source has each row but those of one day, and one new row."""
+    spark.conf.set("spark.sql.files.openCostInBytes", "4096")  # otherwise a task reads some 30 files
+    days = spark.range(DAYS).selectExpr("format_string('2024-%02d-%02d', id DIV 31 + 1, id % 31 + 1) AS day")
+    ids = spark.range(ROWS + 1).withColumnRenamed("id", "i")
+    rows = days.crossJoin(ids).where(f"day <> '2024-01-05' AND (i < {ROWS} OR day = '2024-01-06')")
+    source = rows.selectExpr("day", "i AS id", "i % 500 AS k", "CAST(i AS DOUBLE) AS x", "CAST(i AS STRING) AS s")
+    merge = delta.alias("t").merge(source.alias("s"), "t.day = s.day AND t.id = s.id")
+    merge.whenMatchedUpdateAll("t.x <> s.x").whenNotMatchedInsertAll().whenNotMatchedBySourceDelete().execute()
+
+
 def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
     from tablelog.spark import DeltaTable
 
@@ -142,6 +155,7 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "DELETE of all": delta.delete,
         "DELETE of most partitions": lambda: delta.delete("day >= '2024-02-01'"),
         "DELETE by a condition that excludes no file": lambda: _search(delta, spark),
+        "MERGE that mirrors its source": lambda: _mirror(delta, spark),
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
         "append": lambda: _write(spark, table, REAL_DAY, "append"),
         "a commit without a checkpoint": lambda: _removed_by_another(table),
@@ -181,6 +195,8 @@ PARTITIONS = ("DELETE of most partitions", "append")
 """The first one removes eleven twelfths of the files, without reading them."""
 SEARCH = ("DELETE by a condition that excludes no file", "append")
 """The first one reads all files, which must exist, and rewrites those of one day."""
+MIRROR = ("MERGE that mirrors its source", "append")
+"""The first one reads all files, which must exist, and removes those of one day."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
 UPDATE = ("UPDATE of all", "append")
@@ -278,6 +294,7 @@ if __name__ == "__main__":
         "replace": REPLACE,
         "partitions": PARTITIONS,
         "search": SEARCH,
+        "mirror": MIRROR,
     }
     names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
     for taken in run(sys.argv[1], names):

@@ -10,13 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import copy_of
+from support.large_logs import LARGE, noted_jobs
 from support.large_tables import (
-    CHANGE_FEED,
-    FEATURES,
+    WITH_CHANGE_FEED,
     between,
-    check_not_loaded,
     committed,
-    noted_lines,
     rows,
     state,
     with_history,
@@ -26,28 +24,19 @@ from support.table_work import settings
 from tablelog.core import DeltaLog
 from tablelog.core.log.columns import removes_of
 from tablelog.core.txn import bulk_actions
-from tablelog.core.txn.whole_removal import WholeRemoval
-from tablelog.engine.read import file_groups, large_log
+from tablelog.engine.read import file_groups
 from tablelog.errors import (
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
 )
-from tablelog.settings.declarations import LOG_DRIVER_BYTES, SNAPSHOT_PARTITIONS
 from tablelog.spark import conf
-
-BY_EXECUTORS = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "3"}
-PROPERTIES = {**FEATURES, **CHANGE_FEED}
 
 
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    return with_history(Table(spark, tmp_path_factory.mktemp("whole") / "table"), partial(rows, spark), **PROPERTIES)
-
-
-@pytest.fixture
-def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every log is large; gives the calls that wrote the removes in pieces."""
-    return noted_lines(monkeypatch, WholeRemoval, lambda files: check_not_loaded(files.snapshot))
+    return with_history(
+        Table(spark, tmp_path_factory.mktemp("whole") / "table"), partial(rows, spark), **WITH_CHANGE_FEED
+    )
 
 
 _KEYS = "p is not null"
@@ -76,7 +65,7 @@ def test_very_many_files_of_partitions(
         PARTITIONS[name](small)
     assert not in_pieces
     monkeypatch.setattr(file_groups, "MOST_FILES", 2)
-    with settings(base.spark, BY_EXECUTORS):
+    with settings(base.spark, LARGE):
         conf.forget()
         PARTITIONS[name](large)
     assert in_pieces == ["lines"]
@@ -104,7 +93,7 @@ def test_very_many_files_of_partitions_by_times(spark: SparkSession, tmp_path: P
     for name, condition in {"text": "h < timestamp'2024-03-02 00:00:00'", "column": F.col("h") < limit}.items():
         for place in ("UTC", "Asia/Kolkata"):
             table = copy_of(base, f"{name} {place.replace('/', ' ')}")
-            with pytest.MonkeyPatch.context() as patched, settings(spark, {**BY_EXECUTORS, zone: place}):
+            with pytest.MonkeyPatch.context() as patched, settings(spark, {**LARGE, zone: place}):
                 patched.setattr(file_groups, "MOST_FILES", 2)
                 conf.forget()
                 expected = [row[0] for row in table.read().where("NOT (h < timestamp'2024-03-02 00:00:00')").collect()]
@@ -145,7 +134,7 @@ def test_a_concurrent_commit_to_other_partitions(
     monkeypatch.setattr(file_groups, "MOST_FILES", 2)
     between(monkeypatch, lambda: winner(Table(table.spark, table.root)))
     before = table.version
-    with settings(base.spark, BY_EXECUTORS):
+    with settings(base.spark, LARGE):
         conf.forget()
         if error is not None:
             with pytest.raises(error):
@@ -174,16 +163,9 @@ def test_a_table_with_manifests_holds_all_actions(
     table.delta.reorg()
     table.delta.setProperties({"delta.compatibility.symlinkFormatManifest.enabled": "true"})
     expected = table.read().where("p is null").count()
-    jobs: list[str] = []
-    run = large_log.Reading.run
-
-    def noted(self: large_log.Reading, spark: SparkSession, work: Any, schema: str) -> Any:
-        jobs.append(type(work.choice).__name__)
-        return run(self, spark, work, schema)
-
-    monkeypatch.setattr(large_log.Reading, "run", noted)
+    jobs = noted_jobs(monkeypatch)
     monkeypatch.setattr(file_groups, "MOST_FILES", 2)
-    with settings(base.spark, BY_EXECUTORS):
+    with settings(base.spark, LARGE):
         conf.forget()
         table.delta.delete("p is not null")
     assert jobs

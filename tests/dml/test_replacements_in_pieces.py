@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.commands import copy_of
-from support.large_tables import CHANGE_FEED, FEATURES, check_not_loaded, noted_lines, rows, with_history
+from support.large_tables import WITH_CHANGE_FEED, check_not_loaded, noted_lines, rows, with_history
 from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import AddFile, DeltaLog, Operation
@@ -33,15 +33,13 @@ from tablelog.settings.declarations import EXTERNAL_PATHS
 from tablelog.settings.spark_own import IGNORE_MISSING_FILES
 from tablelog.spark import conf
 
-PROPERTIES = {**FEATURES, **CHANGE_FEED}
-
 
 @pytest.fixture(scope="module")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Table]:
     """Tables that were overwritten, with a checkpoint before and after it, and later commits."""
     place = tmp_path_factory.mktemp("restored")
     sources = {
-        "features": with_history(Table(spark, place / "features"), partial(rows, spark), **PROPERTIES),
+        "features": with_history(Table(spark, place / "features"), partial(rows, spark), **WITH_CHANGE_FEED),
         "plain": with_history(
             Table(spark, place / "plain ü"), partial(rows, spark), **{"delta.checkpointPolicy": "v2"}
         ),
@@ -255,7 +253,7 @@ def test_restore_that_enables_row_tracking(
     spark: SparkSession, tmp_path: Path, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that stays and has no row ids is an error, as on a small log."""
-    table = with_history(Table(spark, tmp_path / "enabled"), partial(rows, spark), **PROPERTIES)
+    table = with_history(Table(spark, tmp_path / "enabled"), partial(rows, spark), **WITH_CHANGE_FEED)
     version = table.version
     table.delta.setProperties({"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"})
     log = DeltaLog.for_path(table.path)

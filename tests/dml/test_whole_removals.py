@@ -10,13 +10,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from support.commands import copy_of
+from support.large_logs import noted_selections
 from support.large_tables import (
-    CHANGE_FEED,
-    FEATURES,
+    WITH_CHANGE_FEED,
     between,
-    check_not_loaded,
     committed,
-    noted_lines,
     rows,
     state,
     with_history,
@@ -30,7 +28,6 @@ from tablelog.core.txn.whole_removal import WholeRemoval
 from tablelog.dml.alter.create import Definition, create
 from tablelog.dml.change import update
 from tablelog.dml.command import whole_files
-from tablelog.dml.command.command import Command
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
@@ -42,7 +39,6 @@ from tablelog.errors import (
 from tablelog.logstore.local.store import LocalLogStore
 from tablelog.spark import DeltaTable, conf
 
-PROPERTIES = {**FEATURES, **CHANGE_FEED}
 COMMANDS: dict[str, Callable[[Table], Any]] = {
     "delete": lambda t: t.delta.delete(),
     "delete where true": lambda t: t.delta.delete("1 = 1"),
@@ -64,13 +60,9 @@ COMMANDS: dict[str, Callable[[Table], Any]] = {
 
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
-    return with_history(Table(spark, tmp_path_factory.mktemp("whole") / "table"), partial(rows, spark), **PROPERTIES)
-
-
-@pytest.fixture
-def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every log is large; gives the calls that wrote the removes in pieces."""
-    return noted_lines(monkeypatch, WholeRemoval, lambda files: check_not_loaded(files.snapshot))
+    return with_history(
+        Table(spark, tmp_path_factory.mktemp("whole") / "table"), partial(rows, spark), **WITH_CHANGE_FEED
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -119,16 +111,10 @@ def test_an_update_of_all_rows_goes_through_the_files_in_slices(
         patched.setattr(bulk_actions, "_BYTES", 1 << 40)
         small.delta.update(set=updates)
     monkeypatch.setattr(whole_files, "_SLICE", 4)
-    selected: list[int] = []
-    select = Command.select_files
-
-    def noted(self: Command, files: Any) -> None:
-        selected.append(files.num_rows)
-        select(self, files)
-
-    monkeypatch.setattr(Command, "select_files", noted)
+    selections = noted_selections(monkeypatch)
     conf.forget()
     large.delta.update(set=updates)
+    (selected,) = selections.values()
     assert selected == [4] * (before // 4) + ([before % 4] if before % 4 else [])
     assert len(selected) >= 2
     assert in_pieces == ["lines"]

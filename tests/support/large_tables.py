@@ -4,6 +4,8 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ FEATURES = {
     "delta.checkpoint.writeStatsAsJson": "false",
 }
 CHANGE_FEED = {"delta.enableChangeDataFeed": "true"}
+WITH_CHANGE_FEED = {**FEATURES, **CHANGE_FEED}
 
 
 def rows(spark: SparkSession, first: int, count: int) -> Any:
@@ -52,6 +55,11 @@ def with_history(table: Table, some: Any, **properties: str) -> Table:
     table.delta.delete("id in (2, 61)")
     table.delta.delete("p is null and id >= 60")
     return table
+
+
+def table_with_history(spark: SparkSession, directory: Path) -> Table:
+    """A table `with_history` of all features and a change feed."""
+    return with_history(Table(spark, directory / "table"), partial(rows, spark), **WITH_CHANGE_FEED)
 
 
 def every_log_is_large(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """Reads the source of a MERGE once, stores it, and derives predicates that select the files it can match."""
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from ...engine.sql.resolution import Equality, Local, column_named, local, picke
 from ...engine.sql.stored_frame import StoredFrame
 from ...settings.spark_own import AUTO_BROADCAST
 from ..command.command import Command
+from .frames import union
 from .resolve import Resolved
 
 _MOST_VALUES = 1_000
@@ -34,6 +35,7 @@ _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 class MergeSource:
     """The source rows of a MERGE, with a row number in the last column (`Command.names`).
 
+    `number`: the name of that column.
     `frame`: the rows.
     `joining`: the same rows, prepared for the join.
     `rows`: the number of rows.
@@ -43,6 +45,7 @@ class MergeSource:
     `replicated`: whether two executors store each row of the source, and of what is computed from it.
     """
 
+    number: str
     frame: DataFrame
     joining: DataFrame
     rows: int
@@ -51,6 +54,39 @@ class MergeSource:
     held: Local | None = None
     numbers: list[int] = field(default_factory=list)
     replicated: bool = False
+    _matched: list[StoredFrame] = field(default_factory=list, init=False)
+
+    def record_matched(self, rows: DataFrame) -> DataFrame:
+        """Record the numbers of rows that match: those in the last column of `rows`, in one Spark job.
+
+        Returns: the same rows, which aren't computed again.
+        """
+        self._matched.append(StoredFrame(rows, replicated=self.replicated))
+        return self._matched[-1].frame
+
+    def unmatched(self, numbers: DataFrame | None = None) -> DataFrame:
+        """The rows whose numbers are not recorded, and not in the only column of a frame."""
+        every = [*self._recorded(), *([] if numbers is None else [numbers])]
+        if not every:
+            return self.frame
+        matched = union(every)
+        return self.frame.join(matched, F.col(self.number) == F.col(matched.columns[0]), "left_anti")
+
+    def unmatched_held(self, numbers: Collection[int]) -> DataFrame:
+        """The rows on the driver whose numbers are not recorded, and not among others."""
+        assert self.held is not None
+        recorded = self._recorded()
+        known = {number for (number,) in union(recorded).distinct().collect()} if recorded else set()
+        left = [i for i, number in enumerate(self.numbers) if number not in numbers and number not in known]
+        return self.held.frame(pa.array(left, pa.int32()))
+
+    def _recorded(self) -> list[DataFrame]:
+        return [stored.frame.select(stored.frame.columns[-1]) for stored in self._matched]
+
+    def release(self, table: str) -> None:
+        """Remove the recorded numbers from Spark's cache."""
+        for stored in self._matched:
+            stored.release(f"{table}: the numbers of source rows that a MERGE matched")
 
 
 @contextmanager
@@ -70,14 +106,15 @@ def prepare_source(
     keys = [equality for equality in equalities if equality is not None]
     bounded = plans.bounded(frame)
     held = None if bounded is None else local(bounded, plans.MAX_ROWS)
-    if held is not None:
-        yield _of_local(command, held, resolved, keys)
-        return
-    stored = StoredFrame(frame, replicated=replicated)
-    try:
-        yield replace(_of_executors(command, stored, resolved, keys), replicated=replicated)
-    finally:
-        stored.release(f"{command.log.table}: the rows of a MERGE's source")
+    with ExitStack() as stack:
+        if held is None:
+            stored = StoredFrame(frame, replicated=replicated)
+            stack.callback(stored.release, f"{command.log.table}: the rows of a MERGE's source")
+            merge_source = replace(_of_executors(command, stored, resolved, keys), replicated=replicated)
+        else:
+            merge_source = replace(_of_local(command, held, resolved, keys), replicated=replicated)
+        stack.callback(merge_source.release, command.log.table)
+        yield merge_source
 
 
 def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[Equality]) -> MergeSource:
@@ -96,7 +133,16 @@ def _of_local(command: Command, held: Local, resolved: Resolved, keys: Sequence[
             parts.append(predicates.In((field.name,), tuple(_as_arrow_has_it(distinct, field))))
     plain = bool(keys) and all(map(_is_plain, types))
     unique = len(rows) < 2 or (plain and _unique(rows, [key.null_safe for key in keys]))
-    return MergeSource(frame, frame, len(rows), unique, predicates.all_of(parts), held, [row[-1] for row in rows])
+    return MergeSource(
+        command.names.source_row,
+        frame,
+        frame,
+        len(rows),
+        unique,
+        predicates.all_of(parts),
+        held,
+        [row[-1] for row in rows],
+    )
 
 
 def _as_python_has_it(value: Column, field: StructField) -> Column:
@@ -192,9 +238,9 @@ def _of_executors(command: Command, stored: StoredFrame, resolved: Resolved, key
             parts.append(_between(field, low, high))
     size = stored.bytes
     threshold = settings.in_force(command.spark, AUTO_BROADCAST) or ""
-    if 0 < size <= _BROADCAST and not threshold.startswith("-"):  # a negative threshold disables broadcasts
-        return MergeSource(frame, F.broadcast(frame), count, most <= 1, predicates.all_of(parts))
-    return MergeSource(frame, frame, count, most <= 1, predicates.all_of(parts))
+    small = 0 < size <= _BROADCAST and not threshold.startswith("-")  # a negative threshold disables broadcasts
+    joining = F.broadcast(frame) if small else frame
+    return MergeSource(command.names.source_row, frame, joining, count, most <= 1, predicates.all_of(parts))
 
 
 def _is_map(data_type: schema.DataType) -> bool:

@@ -18,7 +18,8 @@ from ..command.command import Command
 from ..command.removal import Removal
 from . import frames
 from .frames import union
-from .matching import Matches, joined
+from .join import joined, matched_numbers
+from .matching import Matches
 from .output import MergeOutput, unchanged_rows
 from .resolve import Resolved
 from .source import MergeSource
@@ -60,18 +61,13 @@ def _new_rows(command: Command, resolved: Resolved, source: MergeSource, matches
     """The rows that the clauses insert; None if there are none."""
     if not resolved.inserts or not source.rows:
         return None
-    names = command.names
     on_driver = source.held is not None and (matches.held is not None or matches.pairs is None)
-    if source.held is not None and on_driver:
-        left = [i for i, number in enumerate(source.numbers) if number not in matches.matched]
-        rest = source.held.frame(pa.array(left, pa.int32()))
+    if on_driver:
+        rest = source.unmatched_held(matches.matched)
     elif matches.pairs is None:
-        rest = source.frame
+        rest = source.unmatched()
     else:
-        matched = matches.pairs.where(F.col(names.source_row).isNotNull()).select(
-            F.col(names.source_row).alias(names.matched)
-        )
-        rest = source.frame.join(matched, F.col(names.source_row) == F.col(names.matched), "left_anti")
+        rest = source.unmatched(matched_numbers(command, matches.pairs))
     frame = union(frames.inserted(command, rest, [(clause.test, clause.values) for clause in resolved.inserts]))
     if not on_driver:
         return _Piece(frame)
