@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from ..spark import DeltaTable
 
-_REFUSED_MASTER = re.compile(
-    "Master must either be|Could not parse Master URL|Invalid master URL|Asked to run locally with 0 threads"
-)
+_LOCAL = r"local(-cluster\[\d+,\d+,\d+\]|\[([1-9]\d*|\*)(\s*,\s*\d+)?\])?"
+_HOST = r"([^\s:/,\[\]]+|\[[\d:a-fA-F]+\]):\d+"
+_MASTER = re.compile(rf"{_LOCAL}|yarn|spark://{_HOST}(,{_HOST})*|(?!spark:)[a-z][a-z0-9]*://\S+")
+"""What Spark takes for its master; which other schemes there are depends on its installation."""
 
 
 @contextmanager
@@ -34,8 +35,13 @@ def local_session(location: Location, master: str) -> Iterator["SparkSession"]:
 
     Raises:
         UnsupportedEnvironmentError: There is no Spark or no Java, or Spark doesn't start.
-        InvalidArgumentError: Spark refuses the master, or a condition, a name or a type that the user gave.
+        InvalidArgumentError: The master has a form that Spark doesn't take, or Spark refuses a condition, a name or a
+            type that the user gave.
     """
+    if _MASTER.fullmatch(master) is None:
+        raise InvalidArgumentError(
+            f"--master: {master!r} is no master of Spark. Give local[*], local[N], yarn, spark://HOST:PORT or k8s://URL"
+        )
     if location.options:
         raise click.UsageError(
             "A command that runs Spark takes settings of the storage as --conf with Hadoop's names, not as --option."
@@ -73,10 +79,7 @@ def _started(builder: "SparkSession.Builder") -> "SparkSession":
         try:
             return builder.getOrCreate()
         except Exception as error:
-            text = reason() or first_line(error)
-            if _REFUSED_MASTER.search(text):
-                raise InvalidArgumentError(f"--master: {text}") from error
-            raise UnsupportedEnvironmentError(f"Spark doesn't start: {text}") from error
+            raise UnsupportedEnvironmentError(f"Spark doesn't start: {reason() or first_line(error)}") from error
 
 
 @contextmanager

@@ -19,13 +19,17 @@ def leading_words(text: str, count: int) -> list[str]:
     while len(words) < count:
         at = _after_blanks(text, at)
         end = at
-        while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+        while end < len(text) and _in_word(text[end]):
             end += 1
         if end == at:
             break
         words.append(text[at:end].upper())
         at = end
     return words
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def _after_blanks(text: str, at: int) -> int:
@@ -80,7 +84,7 @@ def code_of(text: str) -> str:
             name = text[at:after]
             parts.append(name if name.lower() == "`delta`" else "`x`")
         elif text[at] in "'\"":
-            raw = parts[-1:] in (["r"], ["R"]) and not (len(parts) > 1 and (parts[-2].isalnum() or parts[-2] == "_"))
+            raw = text[at - 1 : at] in ("r", "R") and not _in_word(text[at - 2 : at - 1])
             after = _after_quote(text, at, escapes=not raw)
             parts.append("''")
         else:

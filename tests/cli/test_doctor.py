@@ -137,6 +137,37 @@ def test_a_command_that_needs_spark_says_so(command: str, table: ArrowTable, tmp
     assert "pa55" not in with_option.err
 
 
+_NO_MASTERS = "", "nonsense", "local[two]", "local[0]", "local[2", "local[2,x]", "spark://one", "spark://a:1,b", "k8s"
+_MASTERS = (
+    "local",
+    "local[2]",
+    "local[*, 3]",
+    "local-cluster[2,1,1024]",
+    "yarn",
+    "spark://one:7077,[::1]:1",
+    "k8s://one",
+)
+
+
+@pytest.mark.parametrize("master", [*_NO_MASTERS, *_MASTERS])
+def test_the_master_is_checked_before_spark_starts(
+    table: ArrowTable, run: Run, monkeypatch: pytest.MonkeyPatch, master: str
+) -> None:
+    """The masters that Spark may accept go on to the check of Java, which is missing here."""
+    monkeypatch.setattr(environment, "java", lambda: (None, None))
+    ran = run("optimize", table.path, "--master", master)
+    refused = master in _NO_MASTERS
+    assert ran.code == (2 if refused else 7)
+    assert ran.err.startswith(f"tablelog optimize: {'--master: ' if refused else 'this command needs Java'}")
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_wrong_master_has_the_same_exit_code_with_verbose(table: ArrowTable) -> None:
+    ran = in_process("--verbose", "optimize", table.path, "--master", "spark://one")
+    assert ran.code == 2
+    assert "tablelog optimize: --master: 'spark://one' is no master of Spark" in ran.err
+
+
 def test_the_reason_why_java_does_not_start_is_said(table: ArrowTable, tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

@@ -66,9 +66,11 @@ def _whole_removal(
     assert snapshot is not None
     if not is_large(snapshot, snapshot.metadata, txn.metadata):
         return None
-    mask = None if partitions is None else _mask_of(command, partitions)
-    if partitions is not None and mask is None:
-        return None
+    mask = None
+    if partitions is not None:
+        mask = _mask_of(command, partitions)
+        if mask is None:
+            return None
     return whole_removal(snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, partitions=mask)
 
 
