@@ -1,7 +1,9 @@
 """Commands that may need very many files of a large log get them in groups, one after the other."""
 
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,12 @@ from tablelog.core.table import clustering
 from tablelog.dml.command.command import Command
 from tablelog.engine.read import file_groups
 from tablelog.errors import CommandInterrupted, InvalidArgumentError
-from tablelog.settings.declarations import DELETE_BY_VECTORS, MERGE_BY_VECTORS, UPDATE_BY_VECTORS
+from tablelog.settings.declarations import (
+    DELETE_BY_VECTORS,
+    MERGE_BY_VECTORS,
+    OPTIMIZE_MAX_FILE_SIZE,
+    UPDATE_BY_VECTORS,
+)
 from tablelog.spark import DeltaTable, conf
 
 BY_VECTORS = DELETE_BY_VECTORS, UPDATE_BY_VECTORS, MERGE_BY_VECTORS
@@ -159,6 +166,28 @@ def test_very_many_files_are_rewritten_in_groups(
     else:  # a group with one file has nothing to combine
         assert found.numFilesRemoved == 0
         assert other.version == base.version
+
+
+def test_rows_of_a_group_are_sorted_together(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of two groups has files with ids from everywhere; ZORDER BY makes files with ranges of their own."""
+    table = Table(spark, tmp_path / "sorted")
+    for first in range(4):
+        table.write(spark.range(first, 4000, 4, 1))
+    DeltaLog.for_path(table.path).checkpoint()
+    monkeypatch.setattr(file_groups, "MOST_FILES", 2)
+    half = {OPTIMIZE_MAX_FILE_SIZE.key: str(min(file.stat().st_size for file in table.root.glob("*.parquet")) // 2)}
+    before = table.version
+    with settings(spark, half), monkeypatch.context() as patched, large(table, patched):
+        table.delta.optimize().executeZOrderBy("id")
+    assert table.version == before + 2
+    for version in (before + 1, before + 2):
+        stats = [json.loads(action["add"]["stats"]) for action in table.actions(version) if "add" in action]
+        ranges = sorted((of["minValues"]["id"], of["maxValues"]["id"]) for of in stats)
+        assert len(ranges) > 1
+        assert all(highest < lowest for (_, highest), (lowest, _) in pairwise(ranges))
+        assert sum(of["numRecords"] for of in stats) == 2000
 
 
 @pytest.mark.parametrize(("command", "committed"), [("delete", 0), ("zorder", 1)])

@@ -155,6 +155,11 @@ class Command:
         assert self.txn.snapshot is not None
         return self._selected or self.txn.snapshot
 
+    @property
+    def has_selected(self) -> bool:
+        """Whether `snapshot` has only selected files."""
+        return self._selected is not None
+
     def select(self, files: scan.Condition | Predicate, search: Callable[[], pa.Array] | None = None) -> None:
         """Restrict `snapshot` to the files that may match, if the log is too large for the driver.
 

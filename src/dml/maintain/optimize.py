@@ -63,14 +63,12 @@ def optimize(
         for files in selected_files(command, layout, condition, within, outcome):
             if files is not None:
                 command.select_files(files)
-            bins = bins_of(command, layout, condition, within, outcome, selected=files is not None)
+            bins = bins_of(command, layout, condition, within, outcome)
             for batch in bin_packing.batches(bins, layout.batch):
                 with command.discarded_on_failure():
                     _rewrite(command, layout, batch, printed, outcome)
                 # Each batch has its own commit, but reads the snapshot from which the rewrite was planned.
                 command = command.for_next_commit()
-        if len(outcome.versions) > 1:
-            outcome.lookups.clear()  # each commit knows a part of the files that a lookup reads
         outcome.ended_ms = log.clock.now_ms()
         return outcome
 
@@ -135,10 +133,12 @@ def _rewrite(
         metrics_of(added, removed),
         changes_data=False,
     )
-    # Computed before the commit, because it may fail.
-    for column, parts in samples.items():
-        before, after = (_lookup(command, column, pa.concat_arrays(parts), files) for files in (removed, added))
-        outcome.lookups[schema.dotted(column)] = before, after
+    outcome.lookups.clear()
+    if not outcome.versions:  # each of several commits knows a part of the files that a lookup reads
+        # Computed before the commit, because it may fail.
+        for column, parts in samples.items():
+            before, after = (_lookup(command, column, pa.concat_arrays(parts), files) for files in (removed, added))
+            outcome.lookups[schema.dotted(column)] = before, after
     outcome.versions.append(command.commit(actions, operation).version)
     outcome.num_bins += len(batch)
     outcome.partitions.update(group.partition for group in batch)

@@ -53,13 +53,8 @@ def bins_of(
     condition: scan.Condition | None,
     within: Collection[Partition] | None,
     outcome: OptimizeResult,
-    *,
-    selected: bool,
 ) -> list[Bin]:
-    """The bins of files to rewrite, each of one partition.
-
-    `selected`: the command's snapshot has only files that `selected_files` gave.
-    """
+    """The bins of files to rewrite, each of one partition; of a large log, those that `selected_files` gave."""
     snapshot = command.snapshot
     if condition is None:
         chosen = pa.array(range(snapshot.files.num_rows), pa.int64())
@@ -67,7 +62,7 @@ def bins_of(
         chosen = scan.exact_partitions(command.spark, snapshot, condition)
     outcome.considered += len(chosen)
     if outcome.clustered:
-        return _cubes(command, layout, outcome.by, selected=selected)
+        return _cubes(command, layout, outcome.by)
     if layout.for_iceberg:
         tags = pc.map_lookup(snapshot.files.take(chosen).column("tags"), iceberg_compat.TAG, "last")
         chosen = chosen.filter(pc.is_null(tags))
@@ -113,12 +108,14 @@ def _of_cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> Pl
     return None if planned is None else replace(planned, after_partitions=planned.total)
 
 
-def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str], *, selected: bool) -> list[Bin]:
+def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[Bin]:
     smallest = settings.of(command.spark, declarations.CLUSTERING_MIN_CUBE_SIZE)
     largest = max(smallest, settings.of(command.spark, declarations.CLUSTERING_TARGET_CUBE_SIZE))
     files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
-    if selected:  # `_of_cubes` knew the sizes of all cubes; of a large log, these files may be a part of them
+    if (
+        command.has_selected
+    ):  # `_of_cubes` knew the sizes of all cubes; of a large log, these files may be a part of them
         chosen = clustering.in_order(files)
     else:
         chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)
