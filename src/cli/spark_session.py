@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from ..spark import DeltaTable
 
-_LOCAL = r"local(-cluster\[\d+,\d+,\d+\]|\[([1-9]\d*|\*)(\s*,\s*\d+)?\])?"
-_HOST = r"([^\s:/,\[\]]+|\[[\d:a-fA-F]+\]):\d+"
+_NUMBER = r"\s*[0-9]+\s*"
+_LOCAL = rf"local(\[([0-9]*[1-9][0-9]*|\*)(\s*,\s*[0-9]+)?\]|-cluster\[{_NUMBER},{_NUMBER},{_NUMBER}\])?"
+_HOST = r"([^\s:/,\[\]]+|\[[0-9:a-fA-F]+\]):[0-9]+"
 _MASTER = re.compile(rf"{_LOCAL}|yarn|spark://{_HOST}(,{_HOST})*|(?!spark:)[a-z][a-z0-9]*://\S+")
-"""What Spark takes for its master; which other schemes there are depends on its installation."""
+"""The forms of Spark's master. Spark refuses more: which other schemes there are depends on its installation."""
 
 
 @contextmanager

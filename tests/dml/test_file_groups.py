@@ -59,6 +59,26 @@ def _inserted(table: Table) -> None:
     table.delta.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()
 
 
+def _upserted(table: Table) -> None:
+    rows = table.read().selectExpr("id", "if(id = 33, 2, p) AS p").union(values(table.spark, (500, 1)))
+    merge = table.delta.alias("t").merge(rows.alias("s"), "t.id = s.id").whenMatchedUpdateAll("t.p <> s.p")
+    merge.whenNotMatchedInsertAll().execute()
+
+
+def _deleted(table: Table) -> None:
+    rows = table.read().union(table.read()).alias("s")
+    merge = table.delta.alias("t").merge(rows, "t.id = s.id").whenMatchedDelete("t.id = 40")
+    merge.whenNotMatchedBySourceDelete().execute()
+
+
+def _with_change_feed(run: Callable[[Table], Any]) -> Callable[[Table], Any]:
+    def changed(table: Table) -> None:
+        table.delta.setProperties({"delta.enableChangeDataFeed": "true"})
+        run(table)
+
+    return changed
+
+
 def _by_view(table: Table) -> None:
     table.read().createOrReplaceTempView("grouped")
     table.spark.sql("DELETE FROM grouped AS g WHERE g.id % 2 = 0 AND g.p >= 0")
@@ -81,11 +101,21 @@ GROUPED: dict[str, Callable[[Table], Any]] = {
     "mirror of rows on the driver": _mirrored(
         lambda source: values(source.sparkSession, *map(tuple, source.collect()))
     ),
+    "mirror with a change feed": _with_change_feed(_mirrored(lambda source: source)),
+    "upsert of rows that differ": _upserted,
+    "delete by doubled rows": _deleted,
     "insert-only merge": _inserted,
 }
 
 
-NEEDED = {"mirror": 3, "mirror of rows on the driver": 3, "insert-only merge": 0}
+NEEDED = {
+    "mirror": 3,
+    "mirror of rows on the driver": 3,
+    "mirror with a change feed": 3,
+    "upsert of rows that differ": 1,
+    "delete by doubled rows": 1,
+    "insert-only merge": 0,
+}
 """The files that these commands change, though rows of nearly all files match."""
 GROUPED_OFTEN = "delete", "delete by SQL", "delete by a view", "update", "merge, not matched by source", "mirror"
 

@@ -133,8 +133,9 @@ def _rewrite(
         metrics_of(added, removed),
         changes_data=False,
     )
+    # A lookup reads all files, and each of several commits knows only a part of them.
     outcome.lookups.clear()
-    if not outcome.versions:  # each of several commits knows a part of the files that a lookup reads
+    if not outcome.versions:
         # Computed before the commit, because it may fail.
         for column, parts in samples.items():
             before, after = (_lookup(command, column, pa.concat_arrays(parts), files) for files in (removed, added))

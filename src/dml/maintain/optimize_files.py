@@ -113,9 +113,8 @@ def _cubes(command: Command, layout: OptimizeLayout, by: Sequence[str]) -> list[
     largest = max(smallest, settings.of(command.spark, declarations.CLUSTERING_TARGET_CUBE_SIZE))
     files = command.snapshot.add_files()
     numbers = {id(file): number for number, file in enumerate(files)}
-    if (
-        command.has_selected
-    ):  # `_of_cubes` knew the sizes of all cubes; of a large log, these files may be a part of them
+    if command.has_selected:
+        # `_of_cubes` knew the sizes of all cubes; these files may be a part of them.
         chosen = clustering.in_order(files)
     else:
         chosen = clustering.to_cluster(files, by, smallest_cube=smallest, full=layout.full)

@@ -19,7 +19,8 @@ from .source import MergeSource
 def candidate_files(command: Command, resolved: Resolved, source: MergeSource) -> pa.Array:
     """Indexes in `snapshot.files` of the files that may contain rows to change: by partition values and statistics.
 
-    It takes no Spark job unless the log is too large for the driver.
+    It takes no Spark job unless the log is too large for the driver. If very many files may contain such rows, they are
+    searched: then the result has the files with rows that change, and `source` knows which of its rows match others.
     """
     scope = resolved.scope
     zone = settings.time_zone(command.spark)
@@ -63,8 +64,8 @@ def candidate_files(command: Command, resolved: Resolved, source: MergeSource) -
 def _with_changes(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array) -> pa.Array:
     """The files among the candidates with a row that a clause changes.
 
-    If a row may match several source rows, which may be an error, the files with matching rows are needed too. Else the
-    source rows that match are recorded, because no clause inserts them.
+    If a row may match several source rows, and that is an error, the files with matching rows are needed too. Otherwise
+    the source rows that match are recorded if there are clauses that insert: they don't insert these.
     """
     if len(candidates) == 0:
         return candidates
@@ -72,7 +73,7 @@ def _with_changes(command: Command, resolved: Resolved, source: MergeSource, can
     names = command.names
     pairs = joined(command, resolved, source, candidates, unmatched=bool(resolved.by_source), places=False)
     file, number = F.col(names.file_number), F.col(names.source_row)
-    if not (source.unique or resolved.inserts_only):
+    if resolved.refuses_several_matches and not source.unique:
         rows = pairs.where(changed(command) | matched(command)).select(file)
     elif not resolved.inserts:
         rows = pairs.where(changed(command)).select(file)

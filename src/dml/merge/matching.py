@@ -15,7 +15,6 @@ from ...engine.sql.resolution import Local, local
 from ...errors import InvalidArgumentError
 from ..command.command import Command
 from .candidates import candidate_files, tell_search
-from .clauses import only_delete
 from .join import changed, joined, matched
 from .resolve import Resolved
 from .source import MergeSource
@@ -30,10 +29,11 @@ class Matches:
 
     `candidates`: the files that may contain rows to change.
     `counts`: maps (file, clause number) to the number of rows to which the clause applies.
-    `pairs`: the matching rows, each with its source row number, clause number and location (see `Command.names`).
+    `pairs`: the matching rows of the candidates, each with its source row number, clause number and location (see
+        `Command.names`). Other rows may match too: see `MergeSource.record_matched`.
     `held`: the rows of `pairs`, if they are on the driver; None if they are on the executors.
     `whole`: whether `pairs` has all columns of the table.
-    `matched`: the numbers of the source rows that match, if `pairs` is on the driver.
+    `matched`: the numbers of the source rows in `pairs`, if these are on the driver.
     `several`: whether a table row matches several source rows.
     """
 
@@ -151,9 +151,7 @@ def _on_executors(
 
 
 def _check_single(command: Command, resolved: Resolved, *, several: bool) -> None:
-    if not several or resolved.inserts_only:
-        return
-    if not only_delete([clause.clause for clause in resolved.matched]):
+    if several and resolved.refuses_several_matches:
         raise InvalidArgumentError(
             f"{command.log.table}: a row of the table matches several rows of the source of MERGE, so it is ambiguous "
             "which of them updates it. Make the source's keys unique before the MERGE, for example with "

@@ -17,7 +17,7 @@ from ...settings.spark_own import MAX_TO_STRING_FIELDS
 from ..command.assignments import Path, field_of, whole
 from ..command.command import Command
 from .assigned import check_assigned
-from .clauses import Clause
+from .clauses import Clause, only_delete
 from .names import Names, stage_evolution
 
 
@@ -67,6 +67,11 @@ class Resolved:
     @property
     def inserts_only(self) -> bool:
         return not self.changing
+
+    @property
+    def refuses_several_matches(self) -> bool:
+        """Whether a table row that matches several source rows is an error."""
+        return bool(self.changing) and not only_delete([resolved.clause for resolved in self.matched])
 
 
 def resolve(

@@ -35,7 +35,7 @@ _PLAIN = ("string", "date", "timestamp", "timestamp_ntz", "boolean")
 class MergeSource:
     """The source rows of a MERGE, with a row number in the last column (`Command.names`).
 
-    `number`: the name of that column.
+    `number_column`: the name of that column.
     `frame`: the rows.
     `joining`: the same rows, prepared for the join.
     `rows`: the number of rows.
@@ -45,7 +45,7 @@ class MergeSource:
     `replicated`: whether two executors store each row of the source, and of what is computed from it.
     """
 
-    number: str
+    number_column: str
     frame: DataFrame
     joining: DataFrame
     rows: int
@@ -57,27 +57,31 @@ class MergeSource:
     _matched: list[StoredFrame] = field(default_factory=list, init=False)
 
     def record_matched(self, rows: DataFrame) -> DataFrame:
-        """Record the numbers of rows that match: those in the last column of `rows`, in one Spark job.
+        """Record that source rows match rows of files that the search in groups may leave out: no clause inserts them.
 
-        Returns: the same rows, which aren't computed again.
+        Args:
+            rows: Rows whose last column has the numbers of these source rows; nulls are ignored.
+
+        Returns:
+            The same rows, stored on the executors.
         """
         self._matched.append(StoredFrame(rows, replicated=self.replicated))
         return self._matched[-1].frame
 
-    def unmatched(self, numbers: DataFrame | None = None) -> DataFrame:
-        """The rows whose numbers are not recorded, and not in the only column of a frame."""
-        every = [*self._recorded(), *([] if numbers is None else [numbers])]
-        if not every:
+    def unmatched(self, matched: DataFrame | None = None) -> DataFrame:
+        """The source rows that are not recorded as matching; those with numbers in the frame `matched` neither."""
+        frames = [*self._recorded(), *([] if matched is None else [matched])]
+        if not frames:
             return self.frame
-        matched = union(every)
-        return self.frame.join(matched, F.col(self.number) == F.col(matched.columns[0]), "left_anti")
+        numbers = union(frames)
+        return self.frame.join(numbers, F.col(self.number_column) == F.col(numbers.columns[0]), "left_anti")
 
-    def unmatched_held(self, numbers: Collection[int]) -> DataFrame:
-        """The rows on the driver whose numbers are not recorded, and not among others."""
+    def unmatched_held(self, matched: Collection[int]) -> DataFrame:
+        """As `unmatched`, of a source on the driver; `matched` are numbers of source rows."""
         assert self.held is not None
         recorded = self._recorded()
         known = {number for (number,) in union(recorded).distinct().collect()} if recorded else set()
-        left = [i for i, number in enumerate(self.numbers) if number not in numbers and number not in known]
+        left = [i for i, number in enumerate(self.numbers) if number not in matched and number not in known]
         return self.held.frame(pa.array(left, pa.int32()))
 
     def _recorded(self) -> list[DataFrame]:
@@ -240,7 +244,8 @@ def _of_executors(command: Command, stored: StoredFrame, resolved: Resolved, key
     threshold = settings.in_force(command.spark, AUTO_BROADCAST) or ""
     small = 0 < size <= _BROADCAST and not threshold.startswith("-")  # a negative threshold disables broadcasts
     joining = F.broadcast(frame) if small else frame
-    return MergeSource(command.names.source_row, frame, joining, count, most <= 1, predicates.all_of(parts))
+    unique = count < 2 or most <= 1
+    return MergeSource(command.names.source_row, frame, joining, count, unique, predicates.all_of(parts))
 
 
 def _is_map(data_type: schema.DataType) -> bool:
