@@ -251,9 +251,9 @@ def run(table: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     builder = builder.config("spark.driver.memory", _JVM).config("spark.sql.shuffle.partitions", 2)
     spark = enable(builder.getOrCreate())
     resource.setrlimit(resource.RLIMIT_DATA, (_PYTHON, _PYTHON))
-    # The log of one million files is large too, as that of ten million is.
-    spark.conf.set(LOG_DRIVER_BYTES.key, "100m")
-    checkpoint._AT_ONCE = 100 << 20
+    # The log of a quarter of a million files is large too, as that of ten million is.
+    spark.conf.set(LOG_DRIVER_BYTES.key, "40m")
+    checkpoint._AT_ONCE = 40 << 20
     spark.range(10).count()
     jvm = spark.sparkContext._gateway.proc.pid
     commands = _commands(spark, table)
