@@ -124,9 +124,13 @@ class StartsAFreshDirectoryBadly(LocalLogStore):
     """Creates a missing directory, and fails if another writer creates it at the same time."""
 
     def write(self, path: str, data: bytes, *, overwrite: bool = False) -> None:
-        directory = os.path.dirname(os.path.dirname(local_path(path)))
+        directory = os.path.dirname(local_path(path))
         if not os.path.exists(directory):
-            os.mkdir(directory)
+            os.makedirs(os.path.dirname(directory), exist_ok=True)
+            try:
+                os.mkdir(directory)
+            except FileExistsError as error:
+                raise NotADirectoryError(f"{directory} appeared") from error
         super().write(path, data, overwrite=overwrite)
 
 

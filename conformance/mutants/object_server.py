@@ -6,10 +6,12 @@ memory. `shared()` returns one server for the whole process.
 
 import functools
 import itertools
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -93,6 +95,11 @@ class ObjectServer(ThreadingHTTPServer):
     def endpoint(self) -> str:
         """The URL of the service."""
         return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing is written about a client that closed its connection, as one does whose process is killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def close(self) -> None:
         """Stop listening."""

@@ -9,6 +9,7 @@ import pytest
 from tablelog.conformance import CHECKS, Check, GuaranteeBrokenError, Level, Target
 from tablelog.conformance.checks import try_out
 from tablelog.conformance.mutants import MUTANTS, POSITIVE_CONTROL, Mutant
+from tablelog.conformance.runner import first_touch
 
 BY_NAME = {check.name: check for check in CHECKS}
 # A store that can't even do this fails everything.
@@ -46,6 +47,16 @@ def test_a_broken_store_is_caught(mutant: Mutant, check: str, directory: str) ->
         pytest.skip(missing)
     with pytest.raises(GuaranteeBrokenError):
         run(BY_NAME[check], mutant.make_target(directory))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_broken_store_can_be_tried(mutant: Mutant, directory: str) -> None:
+    """A calibration that can't write one file with it would count it as missed."""
+    missing = mutant.available()
+    if missing:
+        pytest.skip(missing)
+    target = mutant.make_target(directory)
+    assert first_touch(target, f"{target.root}/place")[0] is None
 
 
 QUICK = [check for check in CHECKS if check.level is Level.QUICK]
