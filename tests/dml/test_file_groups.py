@@ -71,6 +71,16 @@ def _deleted(table: Table) -> None:
     merge.whenNotMatchedBySourceDelete().execute()
 
 
+def _mirrored_by_sql(table: Table) -> None:
+    """The source and the table are views, in another time zone."""
+    table.read().createOrReplaceTempView("mirrored")
+    with settings(table.spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
+        table.spark.sql(
+            "MERGE INTO mirrored AS t USING (SELECT * FROM mirrored WHERE id <> 40 UNION ALL SELECT 500L, 1) AS s "
+            "ON t.id = s.id WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED BY SOURCE THEN DELETE"
+        )
+
+
 def _with_change_feed(run: Callable[[Table], Any]) -> Callable[[Table], Any]:
     def changed(table: Table) -> None:
         table.delta.setProperties({"delta.enableChangeDataFeed": "true"})
@@ -102,6 +112,7 @@ GROUPED: dict[str, Callable[[Table], Any]] = {
         lambda source: values(source.sparkSession, *map(tuple, source.collect()))
     ),
     "mirror with a change feed": _with_change_feed(_mirrored(lambda source: source)),
+    "mirror by SQL and views": _mirrored_by_sql,
     "upsert of rows that differ": _upserted,
     "delete by doubled rows": _deleted,
     "insert-only merge": _inserted,
@@ -112,6 +123,7 @@ NEEDED = {
     "mirror": 3,
     "mirror of rows on the driver": 3,
     "mirror with a change feed": 3,
+    "mirror by SQL and views": 1,
     "upsert of rows that differ": 1,
     "delete by doubled rows": 1,
     "insert-only merge": 0,
@@ -131,7 +143,7 @@ GROUPED_OFTEN = "delete", "delete by SQL", "delete by a view", "update", "merge,
 def test_a_condition_that_excludes_few_files_is_searched_in_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, name: str, by_vectors: bool
 ) -> None:
-    """The driver has the columns of one group at a time, and then those of the files with matching rows."""
+    """The driver has the columns of one group at a time, and then those of the files to change."""
     before, small, other = (
         base.version,
         copy_of(base, f"{name}, alone {by_vectors}"),

@@ -111,7 +111,10 @@ def outcome(table: Table, before: int, rows: Callable[[Table], Any] = rows_of) -
 
 
 def merged(condition: str, *, by_source: str | None = None) -> Callable[[Table], Any]:
-    """A MERGE with each kind of clause that this table needs; `by_source`: the condition of a DELETE."""
+    """A MERGE of three rows: it updates matching rows and inserts the others.
+
+    `by_source`: it also deletes the table's rows that match none and for which this condition is TRUE.
+    """
 
     def run(table: Table) -> None:
         source = values(table.spark, (3, 0), (4, 1), (200, 2)).alias("s")

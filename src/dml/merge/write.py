@@ -64,10 +64,8 @@ def _new_rows(command: Command, resolved: Resolved, source: MergeSource, matches
     on_driver = source.held is not None and (matches.held is not None or matches.pairs is None)
     if on_driver:
         rest = source.unmatched_held(matches.matched)
-    elif matches.pairs is None:
-        rest = source.unmatched()
     else:
-        rest = source.unmatched(matched_numbers(command, matches.pairs))
+        rest = source.unmatched(None if matches.pairs is None else matched_numbers(command, matches.pairs))
     frame = union(frames.inserted(command, rest, [(clause.test, clause.values) for clause in resolved.inserts]))
     if not on_driver:
         return _Piece(frame)
