@@ -76,10 +76,10 @@ def _removed_by_another(table: str) -> None:
     """A commit that removes all files and adds one, without a checkpoint: its writer ended between them."""
     from tablelog.core import AddFile, CommitInfo, DeltaLog
     from tablelog.core.protocol.codec import serialise
-    from tablelog.core.txn.whole_removal import whole_removal
+    from tablelog.core.txn.bulk_removal import bulk_removal
 
     snapshot = DeltaLog.for_path(table).snapshot()
-    removal = whole_removal(snapshot, snapshot.metadata, time.time_ns() // 1_000_000)
+    removal = bulk_removal(snapshot, snapshot.metadata, time.time_ns() // 1_000_000)
     assert removal is not None
     add = AddFile("day=2024-01-08/new.parquet", {"day": "2024-01-08"}, 1, 1, True)
     with Path(table, "_delta_log", f"{snapshot.version + 1:020}.json").open("xb") as file:

@@ -4,7 +4,7 @@ import pytest
 
 from support import forms
 from support.large_tables import check_not_loaded, noted_lines
-from tablelog.core.txn.whole_removal import WholeRemoval
+from tablelog.core.txn.bulk_removal import BulkRemoval
 
 
 @pytest.fixture(autouse=True)
@@ -16,4 +16,4 @@ def both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def in_pieces(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every log is large; gives the calls that wrote the removes of whole partitions or tables in pieces."""
-    return noted_lines(monkeypatch, WholeRemoval, lambda files: check_not_loaded(files.snapshot))
+    return noted_lines(monkeypatch, BulkRemoval, lambda files: check_not_loaded(files.snapshot))

@@ -23,8 +23,8 @@ from support.spark_tables import Table
 from tablelog.core import AddFile, DeltaLog, Operation
 from tablelog.core.log.columns import removes_of
 from tablelog.core.protocol.actions import RemoveFile
-from tablelog.core.txn import bulk_actions, commit_loop, whole_removal
-from tablelog.core.txn.whole_removal import WholeRemoval
+from tablelog.core.txn import bulk_actions, bulk_removal, commit_loop
+from tablelog.core.txn.bulk_removal import BulkRemoval
 from tablelog.dml.alter.create import Definition, create
 from tablelog.dml.change import update
 from tablelog.dml.command import whole_files
@@ -258,13 +258,13 @@ def test_nothing_is_left_of_a_failed_write(base: Table, in_pieces: list[str], mo
     table = copy_of(base, "failed")
     before, names = state(table, set()), sorted(path.name for path in table.root.rglob("*"))
     conf.forget()
-    pieces = WholeRemoval.pieces
+    pieces = BulkRemoval.pieces
 
-    def broken(self: WholeRemoval) -> Any:
+    def broken(self: BulkRemoval) -> Any:
         yield next(iter(pieces(self)))
         raise StorageError("the disk is gone")
 
-    monkeypatch.setattr(WholeRemoval, "pieces", broken)
+    monkeypatch.setattr(BulkRemoval, "pieces", broken)
     with pytest.raises(StorageError, match="the disk is gone"):
         table.write(rows(table.spark, 900, 3), "overwrite")
     assert sorted(path.name for path in table.root.rglob("*")) == names
@@ -295,7 +295,7 @@ def test_append_only(base: Table, in_pieces: list[str]) -> None:
         table.delta.delete()
     txn = DeltaLog.for_path(table.path).transaction()
     assert txn.snapshot is not None
-    removal = whole_removal.whole_removal(txn.snapshot, txn.metadata, 5)
+    removal = bulk_removal.bulk_removal(txn.snapshot, txn.metadata, 5)
     with pytest.raises(AppendOnlyTableError):
         txn.commit([], Operation("DELETE", {}), bulk=removal)
     assert not in_pieces

@@ -18,7 +18,7 @@ from tablelog.core.log import checkpoint
 from tablelog.core.log.columns import adds_of, removes_of
 from tablelog.core.table.snapshot import Snapshot
 from tablelog.core.txn import bulk_actions
-from tablelog.core.txn.whole_removal import WholeRemoval
+from tablelog.core.txn.bulk_removal import BulkRemoval
 from tablelog.spark import conf
 
 FEATURES = {
@@ -126,12 +126,12 @@ def state(table: Table, known: set[str]) -> tuple[Any, ...]:
 
 def between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], Any]) -> None:
     """Do `other` at the moment that the lines of the removal are first read."""
-    lines, done = WholeRemoval.lines, []
+    lines, done = BulkRemoval.lines, []
 
-    def interleaved(self: WholeRemoval) -> Any:
+    def interleaved(self: BulkRemoval) -> Any:
         if not done:
             done.append(True)
             other()
         return lines(self)
 
-    monkeypatch.setattr(WholeRemoval, "lines", interleaved)
+    monkeypatch.setattr(BulkRemoval, "lines", interleaved)

@@ -17,8 +17,8 @@ from ..protocol.record_count import num_records
 from ..table.replayed_files import ReplayedFiles
 from ..table.snapshot import Snapshot
 from .bulk_actions import LINES, is_large
+from .bulk_removal import removed_rows
 from .prepare import check_partition_values
-from .whole_removal import removed_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

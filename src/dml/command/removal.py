@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from ...core.protocol.actions import Action, AddCDCFile, AddFile
-from ...core.txn.whole_removal import WholeRemoval
+from ...core.txn.bulk_removal import BulkRemoval
 
 _COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
 
@@ -31,7 +31,7 @@ class Removal:
     scan_ms: int = 0
     rewrite_ms: int = 0
     by_vectors: bool = False
-    whole: WholeRemoval | None = None
+    whole: BulkRemoval | None = None
     """All files of a large table, or very many of some partitions, which are then not in `removed`."""
 
     @property

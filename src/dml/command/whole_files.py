@@ -10,7 +10,7 @@ from ...core.protocol.actions import AddFile
 from ...core.skipping.predicates import Predicate, with_columns
 from ...core.skipping.pruning import may_match
 from ...core.txn.bulk_actions import is_large
-from ...core.txn.whole_removal import Mask, WholeRemoval, whole_removal
+from ...core.txn.bulk_removal import BulkRemoval, Mask, bulk_removal
 from ...engine.jvm.connection import settings
 from ...engine.read import file_groups, scan
 from .command import Command
@@ -26,7 +26,7 @@ def remove_all(command: Command, *, data_change: bool = True, count_rows: bool =
     assert txn.snapshot is not None
     began = time.monotonic()
     txn.read_whole_table()
-    whole = _whole_removal(command, None, data_change=data_change, count_rows=count_rows)
+    whole = _bulk_removal(command, None, data_change=data_change, count_rows=count_rows)
     if whole is None:
         return whole_files(txn.snapshot.add_files(), began)
     return Removal(whole=whole, deleted_rows=whole.num_records, scan_ms=elapsed_ms(began))
@@ -42,7 +42,7 @@ def remove_partitions(
     began = time.monotonic()
     predicate = partitions.predicate if isinstance(partitions, scan.Condition) else partitions
     if not command.select_unless_many(partitions):
-        whole = _whole_removal(command, partitions, data_change=data_change, count_rows=count_rows)
+        whole = _bulk_removal(command, partitions, data_change=data_change, count_rows=count_rows)
         if whole is not None:
             command.record_read(predicate)
             return Removal(whole=whole, deleted_rows=whole.num_records, scan_ms=elapsed_ms(began))
@@ -58,9 +58,9 @@ def remove_partitions(
     return removal
 
 
-def _whole_removal(
+def _bulk_removal(
     command: Command, partitions: scan.Condition | Predicate | None, *, data_change: bool, count_rows: bool
-) -> WholeRemoval | None:
+) -> BulkRemoval | None:
     txn, now = command.txn, command.log.clock.now_ms()
     snapshot = txn.snapshot
     assert snapshot is not None
@@ -71,7 +71,7 @@ def _whole_removal(
         mask = _mask_of(command, partitions)
         if mask is None:
             return None
-    return whole_removal(snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, partitions=mask)
+    return bulk_removal(snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, mask=mask)
 
 
 def _mask_of(command: Command, partitions: scan.Condition | Predicate) -> "Mask | None":
@@ -84,7 +84,7 @@ def _mask_of(command: Command, partitions: scan.Condition | Predicate) -> "Mask 
     return lambda piece: may_match(piece, predicate, mapping.physical, names, use_stats=False, time_zone=zone)
 
 
-def slices(removal: WholeRemoval) -> Iterator[pa.Table]:
+def slices(removal: BulkRemoval) -> Iterator[pa.Table]:
     """The files of a removal in tables for `Command.select_files`, without their statistics."""
     pieces = removal.files(with_stats=False)
     without = (piece.append_column("stats", pa.nulls(piece.num_rows, pa.string())) for piece in pieces)

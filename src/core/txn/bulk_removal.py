@@ -1,11 +1,9 @@
-"""The removal of every file of a version, or of whole partitions, read from its checkpoint in pieces: for commits with
-millions of removes.
-"""
+"""The removal of very many files of a version, read from its checkpoint in pieces."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 from ..log.replay import NO_FILES, CommitOverlay, Totals
 from ..protocol.actions import Action, Metadata
@@ -23,13 +21,34 @@ Mask: TypeAlias = "Callable[[pa.Table], pa.BooleanArray]"
 """Tells for each file of a piece of a version's files whether it is removed."""
 
 
+class FileChoice(Protocol):
+    """Tells which files of a version a commit removes."""
+
+    def filtered(self, pieces: "Iterable[pa.Table]", *, flagged: bool) -> "Iterator[pa.Table]":
+        """The files of `Snapshot.pieces` that are removed; if `flagged` is false, those that stay."""
+
+
 @dataclass(frozen=True)
-class WholeRemoval:
-    """A `remove` for each live file of `snapshot`, without its statistics.
+class MaskedFiles:
+    """The files for which a mask is true, such as those of some partitions."""
+
+    mask: Mask
+
+    def filtered(self, pieces: "Iterable[pa.Table]", *, flagged: bool) -> "Iterator[pa.Table]":
+        """See `FileChoice.filtered`."""
+        import pyarrow.compute as pc
+
+        for piece in pieces:
+            removed = self.mask(piece)
+            yield piece.filter(removed if flagged else pc.invert(removed))
+
+
+@dataclass(frozen=True)
+class BulkRemoval:
+    """A `remove` for each chosen file of `snapshot`, without its statistics.
 
     `deletion_timestamp` is in milliseconds. `num_records` is the number of rows by the statistics, deleted rows
-    left out; None: unknown, or not counted. `partitions` gives a mask of the files in the partitions to remove; None:
-    every file is removed.
+    left out; None: unknown, or not counted. `chosen` tells which files are removed; None: every file.
     """
 
     snapshot: "Snapshot"
@@ -39,7 +58,7 @@ class WholeRemoval:
     size_in_bytes: int
     num_vectors: int
     num_records: int | None
-    partitions: "Mask | None" = None
+    chosen: FileChoice | None = None
     num_added: ClassVar[int] = 0
     unnumbered: ClassVar[int] = 0
     more_actions: ClassVar[tuple[Action, ...]] = ()
@@ -49,7 +68,7 @@ class WholeRemoval:
         """The number of files."""
         return self.num_files
 
-    def at(self, version: int, highest_row_id: int) -> "WholeRemoval":
+    def at(self, version: int, highest_row_id: int) -> "BulkRemoval":
         """See `BulkActions.at`: the same for each version."""
         return self
 
@@ -64,20 +83,18 @@ class WholeRemoval:
     @property
     def every_file(self) -> bool:
         """See `BulkActions.every_file`."""
-        return self.partitions is None
+        return self.chosen is None
 
     def files(self, *, with_stats: bool) -> "Iterator[pa.Table]":
         """The files that are removed; see `Snapshot.pieces`."""
-        return _chosen(self.snapshot.pieces(with_stats=with_stats), self.partitions)
+        pieces = self.snapshot.pieces(with_stats=with_stats)
+        return pieces if self.chosen is None else self.chosen.filtered(pieces, flagged=True)
 
     def kept(self, *, with_stats: bool) -> "Iterator[pa.Table]":
         """The files of the version that stay; see `Snapshot.pieces`."""
-        if self.partitions is None:
-            return
-        import pyarrow.compute as pc
-
-        for piece in self.snapshot.pieces(with_stats=with_stats):
-            yield piece.filter(pc.invert(self.partitions(piece)))
+        if self.chosen is None:
+            return iter(())
+        return self.chosen.filtered(self.snapshot.pieces(with_stats=with_stats), flagged=False)
 
     def pieces(self) -> "Iterator[pa.Table]":
         """The removes as rows with the columns of `REMOVE_SCHEMA`."""
@@ -92,20 +109,20 @@ class WholeRemoval:
         return self.snapshot.replaced(version, commits, _FilesAfter(self.snapshot.table, self, later))
 
 
-def whole_removal(
+def bulk_removal(
     snapshot: "Snapshot",
     after: Metadata,
     deletion_timestamp: int,
     *,
     data_change: bool = True,
     count_rows: bool = False,
-    partitions: "Mask | None" = None,
-) -> WholeRemoval | None:
-    """The removal of all files of a version, or of some partitions, in pieces.
+    mask: "Mask | None" = None,
+) -> BulkRemoval | None:
+    """The removal of all files of a version, or of those for which `mask` is true, in pieces.
 
     None if its log is small, or its checkpoint is damaged, or for a table with Iceberg's metadata or manifests, which
-    need each removed file. `after` is the metadata after the commit; `partitions`: as in `WholeRemoval`. The files are
-    counted and compared with the checksum. Raises ChecksumMismatchError.
+    need each removed file. `after` is the metadata after the commit. The files are counted and compared with the
+    checksum. Raises ChecksumMismatchError.
     """
     if not is_large(snapshot, snapshot.metadata, after):
         return None
@@ -113,11 +130,12 @@ def whole_removal(
     from ..log.columns import counted
     from ..skipping import stats
 
+    chosen = None if mask is None else MaskedFiles(mask)
     there, totals, records = Totals(), Totals(), 0 if count_rows else None
     try:
         for piece in snapshot.pieces(with_stats=count_rows):
             there += counted(piece)
-            for files in _chosen(iter([piece]), partitions):
+            for files in [piece] if chosen is None else chosen.filtered([piece], flagged=True):
                 totals += counted(files)
                 if records is not None:
                     counts = stats.read(files, (), snapshot.mapping.physical).num_records
@@ -125,7 +143,7 @@ def whole_removal(
     except DamagedCheckpointError:
         return None  # the version is read from other files of the log, with all columns
     snapshot.verify(there)
-    return WholeRemoval(
+    return BulkRemoval(
         snapshot,
         deletion_timestamp,
         data_change,
@@ -133,12 +151,8 @@ def whole_removal(
         totals.size_in_bytes,
         totals.num_deletion_vectors,
         None if records is None else records - totals.num_deleted_records,
-        partitions,
+        chosen,
     )
-
-
-def _chosen(pieces: "Iterator[pa.Table]", partitions: "Mask | None") -> "Iterator[pa.Table]":
-    return pieces if partitions is None else (piece.filter(partitions(piece)) for piece in pieces)
 
 
 def removed_rows(files: "pa.Table", deletion_timestamp: int, *, data_change: bool) -> "pa.Table":
@@ -161,7 +175,7 @@ def removed_rows(files: "pa.Table", deletion_timestamp: int, *, data_change: boo
 class _FilesAfter(ReplayedFiles):
     """The files after a removal: those that stay, and those that `later` commits add; these may be concurrent ones."""
 
-    def __init__(self, table: str, removal: WholeRemoval, later: CommitOverlay) -> None:
+    def __init__(self, table: str, removal: BulkRemoval, later: CommitOverlay) -> None:
         super().__init__(table, later, None)
         self._removal = removal
         self._later = later
