@@ -120,6 +120,12 @@ def _search(delta: "DeltaTable", spark: SparkSession) -> None:
     delta.delete("concat(day, ' ', x) = '2024-01-05 17.0'")
 
 
+def _touch_all(spark: SparkSession, change: Callable[[str], Any]) -> None:
+    """Change one row in each file: no condition on statistics excludes one."""
+    spark.conf.set("spark.sql.files.openCostInBytes", "4096")  # otherwise a task reads some 30 files
+    change("concat(id, '') = '17'")
+
+
 def _mirror(delta: "DeltaTable", spark: SparkSession) -> None:
     """The source has each row but those of one day, and one new row."""
     spark.conf.set("spark.sql.files.openCostInBytes", "4096")  # otherwise a task reads some 30 files
@@ -156,6 +162,9 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "DELETE of most partitions": lambda: delta.delete("day >= '2024-02-01'"),
         "DELETE by a condition that excludes no file": lambda: _search(delta, spark),
         "MERGE that mirrors its source": lambda: _mirror(delta, spark),
+        "enable deletion vectors": lambda: delta.setProperties({"delta.enableDeletionVectors": "true"}),
+        "DELETE of a row in each file": lambda: _touch_all(spark, delta.delete),
+        "UPDATE of a row in each file": lambda: _touch_all(spark, lambda rows: delta.update(rows, {"x": "x + 1"})),
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
         "append": lambda: _write(spark, table, REAL_DAY, "append"),
         "a commit without a checkpoint": lambda: _removed_by_another(table),
@@ -197,6 +206,10 @@ SEARCH = ("DELETE by a condition that excludes no file", "append")
 """The first one reads all files, which must exist, and rewrites those of one day."""
 MIRROR = ("MERGE that mirrors its source", "append")
 """The first one reads all files, which must exist, and removes those of one day."""
+MARK = ("enable deletion vectors", "DELETE of a row in each file", "append")
+"""The second one reads all files, which must exist, and marks a row in each."""
+REWRITE = ("UPDATE of a row in each file", "append")
+"""The first one reads all files, which must exist, and rewrites them."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
 UPDATE = ("UPDATE of all", "append")
@@ -295,6 +308,8 @@ if __name__ == "__main__":
         "partitions": PARTITIONS,
         "search": SEARCH,
         "mirror": MIRROR,
+        "mark": MARK,
+        "rewrite": REWRITE,
     }
     names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
     for taken in run(sys.argv[1], names):

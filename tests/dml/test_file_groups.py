@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from support.commands import copy_of, named_files, rows_of, values
-from support.large_logs import LARGE, large, merged, noted_selections, outcome, twelve_files
+from support.grouped_commands import BY_VECTORS, GROUPED, mirrored
+from support.large_logs import LARGE, large, noted_selections, outcome, twelve_files
 from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import DeltaLog
@@ -21,102 +21,14 @@ from tablelog.dml.command.command import Command
 from tablelog.engine.read import file_groups
 from tablelog.errors import CommandInterrupted, InvalidArgumentError
 from tablelog.settings.declarations import (
-    DELETE_BY_VECTORS,
-    MERGE_BY_VECTORS,
     OPTIMIZE_MAX_FILE_SIZE,
-    UPDATE_BY_VECTORS,
 )
 from tablelog.spark import DeltaTable, conf
-
-BY_VECTORS = DELETE_BY_VECTORS, UPDATE_BY_VECTORS, MERGE_BY_VECTORS
 
 
 @pytest.fixture(scope="module")
 def base(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
     return twelve_files(spark, tmp_path_factory.mktemp("groups"))
-
-
-def _from_executors(table: Table) -> None:
-    source = table.spark.range(0, 900, 7, 2).where("id % 2 = 1").withColumn("n", F.col("id") % 3).alias("s")
-    merge = table.delta.alias("t").merge(source, "t.id + 0 = s.id").whenMatchedUpdate("s.n > 0", set={"id": "-s.id"})
-    merge.whenMatchedDelete().execute()
-
-
-def _mirrored(of: Callable[[DataFrame], DataFrame]) -> Callable[[Table], Any]:
-    """Makes the table like a source that has other rows in few files; `of` changes the source."""
-
-    def run(table: Table) -> None:
-        rows = table.read().where("id not in (17, 40)").selectExpr("id", "if(id = 33, 2, p) AS p")
-        source = of(rows.union(values(table.spark, (500, 1), (501, 2)))).alias("s")
-        merge = table.delta.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll("t.p <> s.p")
-        merge.whenNotMatchedInsertAll("s.id <> 501").whenNotMatchedBySourceDelete().execute()
-
-    return run
-
-
-def _inserted(table: Table) -> None:
-    source = table.read().union(values(table.spark, (500, 1), (501, 2))).alias("s")
-    table.delta.alias("t").merge(source, "t.id = s.id").whenNotMatchedInsertAll().execute()
-
-
-def _upserted(table: Table) -> None:
-    rows = table.read().selectExpr("id", "if(id = 33, 2, p) AS p").union(values(table.spark, (500, 1)))
-    merge = table.delta.alias("t").merge(rows.alias("s"), "t.id = s.id").whenMatchedUpdateAll("t.p <> s.p")
-    merge.whenNotMatchedInsertAll().execute()
-
-
-def _deleted(table: Table) -> None:
-    rows = table.read().union(table.read()).alias("s")
-    merge = table.delta.alias("t").merge(rows, "t.id = s.id").whenMatchedDelete("t.id = 40")
-    merge.whenNotMatchedBySourceDelete().execute()
-
-
-def _mirrored_by_sql(table: Table) -> None:
-    """The source and the table are views, in another time zone."""
-    table.read().createOrReplaceTempView("mirrored")
-    with settings(table.spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
-        table.spark.sql(
-            "MERGE INTO mirrored AS t USING (SELECT * FROM mirrored WHERE id <> 40 UNION ALL SELECT 500L, 1) AS s "
-            "ON t.id = s.id WHEN NOT MATCHED THEN INSERT * WHEN NOT MATCHED BY SOURCE THEN DELETE"
-        )
-
-
-def _with_change_feed(run: Callable[[Table], Any]) -> Callable[[Table], Any]:
-    def changed(table: Table) -> None:
-        table.delta.setProperties({"delta.enableChangeDataFeed": "true"})
-        run(table)
-
-    return changed
-
-
-def _by_view(table: Table) -> None:
-    table.read().createOrReplaceTempView("grouped")
-    table.spark.sql("DELETE FROM grouped AS g WHERE g.id % 2 = 0 AND g.p >= 0")
-
-
-GROUPED: dict[str, Callable[[Table], Any]] = {
-    "delete": lambda t: t.delta.delete("id % 2 = 0"),
-    "delete by opaque partitions": lambda t: t.delta.delete("concat('x', p) <> 'x1' and id % 5 = 0"),
-    "delete nothing": lambda t: t.delta.delete("id % 1000 = 999"),
-    "delete by a Column": lambda t: t.delta.delete((F.col("id") % 2 == 0) & (F.col("p") + 1 > 0)),
-    "delete by SQL": lambda t: t.spark.sql(f"DELETE FROM delta.`{t.path}` AS x WHERE x.id % 2 = 0"),
-    "delete by a view": _by_view,
-    "update": lambda t: t.delta.update("id % 7 = 3", {"id": "id + 500"}),
-    "replaceWhere": lambda t: t.write(values(t.spark, (990, 0)), "overwrite", replaceWhere="id % 10 = 0"),
-    "merge": merged("t.id = s.id + 20 * t.p"),
-    "merge of a large source": _from_executors,
-    "merge, not matched by source": merged("t.id = s.id", by_source="t.id % 9 = 5"),
-    "mirror": _mirrored(lambda source: source),
-    "mirror of few rows": _mirrored(lambda source: source.where("id > 40")),
-    "mirror of rows on the driver": _mirrored(
-        lambda source: values(source.sparkSession, *map(tuple, source.collect()))
-    ),
-    "mirror with a change feed": _with_change_feed(_mirrored(lambda source: source)),
-    "mirror by SQL and views": _mirrored_by_sql,
-    "upsert of rows that differ": _upserted,
-    "delete by doubled rows": _deleted,
-    "insert-only merge": _inserted,
-}
 
 
 NEEDED = {
@@ -170,7 +82,7 @@ def test_a_row_that_matches_twice_is_found_in_its_group(base: Table, monkeypatch
     """It is an error, though no clause changes a row of its file."""
     table = copy_of(base, "matches twice")
     monkeypatch.setattr(file_groups, "MOST_FILES", 4)
-    twice = _mirrored(lambda source: source.union(source.where("id = 30")))
+    twice = mirrored(lambda source: source.union(source.where("id = 30")))
     with monkeypatch.context() as patched, large(table, patched), pytest.raises(InvalidArgumentError) as caught:
         twice(table)
     assert caught.value.condition == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
@@ -259,14 +171,17 @@ def test_an_interrupt_between_groups(
     assert table.data_files() <= named_files(table)
 
 
-def test_commands_in_threads_search_their_own_groups(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    small, *others = (copy_of(base, f"thread {number}") for number in range(3))
-    GROUPED["delete"](small)
+@pytest.mark.parametrize("command", ["delete", pytest.param("mirror", marks=pytest.mark.slow)])
+def test_commands_in_threads_search_their_own_groups(
+    base: Table, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    small, *others = (copy_of(base, f"thread {number} {command}") for number in range(3))
+    GROUPED[command](small)
     monkeypatch.setattr(file_groups, "MOST_FILES", 4)
     conf.forget()
     selected = noted_selections(monkeypatch)
     with settings(base.spark, LARGE), ThreadPoolExecutor(2) as pool:
-        list(pool.map(GROUPED["delete"], others))
+        list(pool.map(GROUPED[command], others))
     assert len(selected) == 2
     assert all(len(groups) > 2 and max(groups[:-1]) <= 4 for groups in selected.values())
     assert [rows_of(table) for table in others] == [rows_of(small)] * 2

@@ -241,10 +241,10 @@ def test_a_commit_to_another_partition_is_no_conflict(spark, tmp_path, monkeypat
     commit = Command.commit
 
     def after(partition):
-        def late(work, *args):
+        def late(work, *args, **kwargs):
             monkeypatch.undo()
             table.write(spark.sql(f"select 100L id, {partition}L p"), by=("p",))
-            return commit(work, *args)
+            return commit(work, *args, **kwargs)
 
         monkeypatch.setattr(Command, "commit", late)
 

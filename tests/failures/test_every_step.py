@@ -8,6 +8,8 @@ import pytest
 
 from support.commands import KINDS, ROWS, copy_of, data_files_needed, made, nothing_is_left_behind, rows_of, values
 from support.crashes import State, killed_at_each_step, torn
+from support.grouped_commands import SLICED, slices_of
+from support.large_logs import large, twelve_files
 from support.spark_tables import Table
 from tablelog.engine.write.routes.local import LocalRoute
 from tablelog.logstore.common import posix
@@ -58,6 +60,26 @@ def test_killed_at_each_step_of_the_driver(table, conf, name):
     KINDS[name].run(last.table)
     assert rows_of(last.table) == KINDS[name].leaves(ROWS), "the same command run again"
     for state in different.values():
+        vacuum_cleans(state)
+
+
+@pytest.mark.parametrize("name", ["update", "mirror of other rows"])
+def test_killed_while_very_many_files_are_changed(spark, tmp_path_factory, conf, monkeypatch, name):
+    """The search in groups, the slices, and the commit and the checkpoint that are written in pieces."""
+    conf(CHECK, "false")
+    base = twelve_files(spark, tmp_path_factory.mktemp("slices"))
+    small, own = copy_of(base, f"{name} small"), copy_of(base, name)
+    SLICED[name](small)
+    before, after = rows_of(base), rows_of(small)
+    slices_of(monkeypatch, 5)
+    with killed_at_each_step(own) as states, large(own, monkeypatch):
+        SLICED[name](own)
+    assert rows_of(own) == after != before
+    done = [state.table.version > base.version for state in states]
+    assert [rows_of(state.table) for state in states] == [after if committed else before for committed in done]
+    last = done.index(True) - 1
+    assert len(states[last].table.data_files() - base.data_files()) > 3, "each slice had written files"
+    for state in states[:last:4] + states[last:]:
         vacuum_cleans(state)
 
 

@@ -12,9 +12,8 @@ from support.table_work import STEPS, by_route, settings
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(
-            name, marks=[pytest.mark.slow] if name == "by tasks" else []
-        )  # `every_route` tests these writes too
+        # `every_route` tests the writes by tasks too, and tests/dml/test_slices.py what is done in slices.
+        pytest.param(name, marks=[pytest.mark.slow] if name in ("by tasks", "in slices") else [])
         for name in STEPS
         if name != "commands"
     ],

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,11 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tablelog.core.deltalog import DeltaLog
+from tablelog.core.protocol import deletion_vectors
 from tablelog.core.protocol.paths import decode
+from tablelog.core.txn import bulk_actions
+from tablelog.core.txn.sliced_removal import SlicedRemoval
+from tablelog.engine.read import file_groups
 from tablelog.errors import ConstraintViolationError
 from tablelog.logstore.data_files import DataFiles
-from tablelog.settings.declarations import READ_ROUTE, WRITE_ROUTE
+from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, SNAPSHOT_PARTITIONS, WRITE_ROUTE
 from tablelog.spark import DeltaTable
+from tablelog.spark import conf as session_conf
 
 
 @contextmanager
@@ -92,11 +98,14 @@ class Work:
         return DataFiles.of(self.log.table, self.conf, {})
 
     def nothing_is_left_behind(self) -> None:
-        """Every data file at the URL was named by some commit."""
+        """Every file of data or vectors at the URL was named by some commit."""
         log, there = self.log, self.files()
         named: set[str] = set()
         for version in range(log.snapshot().version + 1):
-            named |= {decode(add.path) for add in log.snapshot(version).add_files()}
+            for add in log.snapshot(version).add_files():
+                named.add(decode(add.path))
+                if add.deletion_vector is not None:
+                    named.add(deletion_vectors.path_of(add.deletion_vector))
         assert not there - named, sorted(there - named)[:5]
 
 
@@ -235,10 +244,55 @@ def merged(work: Work) -> tuple[int, ...]:
     return tuple(row)
 
 
+def sliced_work(spark: SparkSession, url: str, conf: Mapping[str, str]) -> None:
+    """Commands that search and change very many files of a large log; here, a slice has three."""
+    work = Work(spark, url, conf, by_job=False)
+    for start in range(0, 24, 4):
+        work.write(work.frame(start, start + 4), **({} if start else {"delta.enableDeletionVectors": "true"}))
+    work.log.checkpoint()
+    with _slices_of(3, spark) as slices:
+        work.delta.delete("cast(x as string) in ('0.0', '6.0', '12.0', '13.5', '18.0', '24.0', '30.0')")
+        assert len(slices) > 1
+        left = [i for i in range(24) if i not in (0, 4, 8, 9, 12, 16, 20)]
+        assert work.ids() == left
+        slices.clear()
+        session_conf.forget()  # a read by Arrow has left the columns of all files on the driver
+        source = work.frame(0, 40).where("id not in (1, 2, 17)").alias("s")
+        merge = work.delta.alias("t").merge(source, "t.id = s.id").whenMatchedUpdate("s.id % 4 = 3", set=MOVED_IN_MERGE)
+        merge.whenNotMatchedInsertAll("s.id > 37").whenNotMatchedBySourceDelete().execute()
+        assert len(slices) > 1
+    moved = [i + 100 if i % 4 == 3 else i for i in left if i not in (1, 2, 17)]
+    assert work.ids() == sorted([*moved, 38, 39])
+    assert work.ids(versionAsOf="5") == list(range(24))
+    work.nothing_is_left_behind()
+
+
+@contextmanager
+def _slices_of(files: int, spark: SparkSession) -> Iterator[list[Any]]:
+    """Every log is large, and a slice has so many files; gives the slices."""
+    slices: list[Any] = []
+    put = SlicedRemoval.put
+
+    def noted(self: SlicedRemoval, *args: Any) -> None:
+        slices.append(args)
+        put(self, *args)
+
+    with (
+        mock.patch.object(SlicedRemoval, "put", noted),
+        mock.patch.object(file_groups, "MOST_FILES", files),
+        mock.patch.object(bulk_actions, "_BYTES", 0),
+        settings(spark, {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "2"}),
+    ):
+        session_conf.forget()
+        yield slices
+    session_conf.forget()
+
+
 STEPS: dict[str, Any] = {
     "by tasks": lambda *at: whole_work(*at, by_job=True),
     "by the driver": lambda *at: whole_work(*at, by_job=False),
     "failing": failing_work,
     "concurrent": concurrent_work,
     "commands": command_work,
+    "in slices": sliced_work,
 }

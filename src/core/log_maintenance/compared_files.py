@@ -1,11 +1,11 @@
-"""Compares the files of two versions that are too large for memory: on the local disk, by the hash of each file's path.
+"""Compares files that are too many for memory: on the local disk, by the hash of each file's path.
 
 In memory are a bucket of the files at a time, and one byte for each file.
 """
 
 import random
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from .temporary_files import Buckets
 _BUCKET_BYTES = 8 << 20
 """The bytes of checkpoints for each bucket: some 40,000 files."""
 _MOST_BUCKETS = 1 << 10
-_USE = "the files of two versions of a large table are sorted"
+_USE = "the files of a large table are sorted"
 _KEY = pa.struct([("path", pa.string()), ("vector", pa.string()), ("size", pa.int64()), ("row", pa.int64())])
 
 
@@ -39,6 +39,11 @@ class RowFlags:
 
     def set(self, row: int) -> None:
         self._flags[row] = 1
+
+    @property
+    def count(self) -> int:
+        """The number of rows with a flag."""
+        return self._flags.count(1)
 
     def filtered(self, pieces: Iterable[pa.Table], *, flagged: bool) -> Iterator[pa.Table]:
         """The rows whose flag is `flagged`; `pieces` are all pieces of the table."""
@@ -92,17 +97,38 @@ def compared(
         InvalidArgumentError: Two of the wanted files have one path.
         StorageError: The disk is full.
     """
-    count = min(max(-(-size_in_bytes // _BUCKET_BYTES), 1), _MOST_BUCKETS)
-    with ExitStack() as stack:
-        new, old, gone = (_Side(table, stack.enter_context(closing(Buckets(count, _USE)))) for _ in range(3))
-        seed = random.getrandbits(32)  # random, so that no writer can fill one bucket alone
-        for side, pieces in ((new, wanted), (old, now), (gone, tombstones)):
-            side.sort(pieces, seed)
+    with _sorted(table, (wanted, now, tombstones), size_in_bytes) as (count, (new, old, gone)):
         counts = [0, 0, 0, 0]
         for bucket in range(count):
             for index, number in enumerate(_compare(bucket, new, old, gone)):
                 counts[index] += number
     return Comparison(new.flags, old.flags, gone.flags, *counts)
+
+
+def among(table: str, sought: Iterable[pa.Table], files: Iterable[pa.Table], size_in_bytes: int) -> RowFlags:
+    """Flags of those `files` that are among the files `sought`, by path and deletion vector.
+
+    The parameters are as in `compared`. Raises StorageError.
+    """
+    with _sorted(table, (sought, files), size_in_bytes) as (count, (wanted, there)):
+        for bucket in range(count):
+            keys = wanted.of_bucket(bucket)
+            for key, (row, _) in there.of_bucket(bucket).items():
+                if key in keys:
+                    there.flags.set(row)
+    return there.flags
+
+
+@contextmanager
+def _sorted(table: str, sides: Sequence[Iterable[pa.Table]], size_in_bytes: int) -> Iterator[tuple[int, list["_Side"]]]:
+    """The number of buckets, and each side with its files in them."""
+    count = min(max(-(-size_in_bytes // _BUCKET_BYTES), 1), _MOST_BUCKETS)
+    seed = random.getrandbits(32)  # random, so that no writer can fill one bucket alone
+    with ExitStack() as stack:
+        result = [_Side(table, stack.enter_context(closing(Buckets(count, _USE)))) for _ in sides]
+        for side, pieces in zip(result, sides, strict=True):
+            side.sort(pieces, seed)
+        yield count, result
 
 
 class _Side:

@@ -44,8 +44,16 @@ class MaskedFiles:
 
 
 @dataclass(frozen=True)
+class FilesAddedAgain:
+    """Files that a removal adds again with new deletion vectors; `tables` reads them, with their statistics as text."""
+
+    count: int
+    tables: "Callable[[], Iterator[pa.Table]]"
+
+
+@dataclass(frozen=True)
 class BulkRemoval:
-    """A `remove` for each chosen file of `snapshot`, without its statistics.
+    """A `remove` for each chosen file of `snapshot`, without its statistics, and an `add` for each file of `added`.
 
     `deletion_timestamp` is in milliseconds. `num_records` is the number of rows by the statistics, deleted rows
     left out; None: unknown, or not counted. `chosen` tells which files are removed; None: every file.
@@ -59,14 +67,19 @@ class BulkRemoval:
     num_vectors: int
     num_records: int | None
     chosen: FileChoice | None = None
-    num_added: ClassVar[int] = 0
+    added: FilesAddedAgain | None = None
     unnumbered: ClassVar[int] = 0
     more_actions: ClassVar[tuple[Action, ...]] = ()
 
     @property
     def num_removed(self) -> int:
-        """The number of files."""
+        """The number of files that are removed."""
         return self.num_files
+
+    @property
+    def num_added(self) -> int:
+        """The number of files that are added again."""
+        return 0 if self.added is None else self.added.count
 
     def at(self, version: int, highest_row_id: int) -> "BulkRemoval":
         """See `BulkActions.at`: the same for each version."""
@@ -74,11 +87,14 @@ class BulkRemoval:
 
     def lines(self) -> Iterator[bytes]:
         """The lines of the commit, in pieces; the same bytes at each call."""
-        from ..log.columns import removes_of
+        from ..log.columns import adds_of, removes_of
 
         for piece in self.pieces():
             for start in range(0, piece.num_rows, LINES):
                 yield serialise(removes_of(piece.slice(start, LINES)))
+        for piece in self.added_pieces(with_stats=True):
+            for start in range(0, piece.num_rows, LINES):
+                yield serialise(adds_of(piece.slice(start, LINES)))
 
     @property
     def every_file(self) -> bool:
@@ -100,6 +116,12 @@ class BulkRemoval:
         """The removes as rows with the columns of `REMOVE_SCHEMA`."""
         for piece in self.files(with_stats=False):
             yield removed_rows(piece, self.deletion_timestamp, data_change=self.data_change)
+
+    def added_pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
+        """The files that are added again; see `Snapshot.pieces`."""
+        if self.added is not None:
+            for table in self.added.tables():
+                yield table if with_stats else table.drop_columns(["stats"])
 
     def after(self, commits: Sequence[Sequence[Action]], version: int, time_ms: int) -> "Snapshot":
         """See `BulkActions.after`."""
@@ -173,7 +195,10 @@ def removed_rows(files: "pa.Table", deletion_timestamp: int, *, data_change: boo
 
 
 class _FilesAfter(ReplayedFiles):
-    """The files after a removal: those that stay, and those that `later` commits add; these may be concurrent ones."""
+    """The files after a removal: those that stay, those that it adds again, and those that `later` commits add.
+
+    The later commits may be concurrent ones.
+    """
 
     def __init__(self, table: str, removal: BulkRemoval, later: CommitOverlay) -> None:
         super().__init__(table, later, None)
@@ -185,13 +210,14 @@ class _FilesAfter(ReplayedFiles):
         from ..log.columns import totals_of
 
         totals = NO_FILES
-        for piece in self._kept(with_stats=False):
+        for piece in chain(self._kept(with_stats=False), self._removal.added_pieces(with_stats=False)):
             totals += totals_of(piece.column("size"), piece.column("deletionVector"))
         return totals.changed((1, file.size, file.deletion_vector) for file in self.added)
 
     def pieces(self, *, with_stats: bool) -> "Iterator[pa.Table]":
         """See `Snapshot.pieces`."""
         yield from self._kept(with_stats=with_stats)
+        yield from self._removal.added_pieces(with_stats=with_stats)
         yield from self.newer_pieces(with_stats=with_stats)
 
     def _kept(self, *, with_stats: bool) -> "Iterator[pa.Table]":

@@ -128,7 +128,7 @@ def _create(
     stored = properties.without_protocol_properties(metadata.configuration)
     txn.set_metadata(replace(metadata, configuration=stored), replaces_table=old is not None)
     actions: list[Action] = []
-    removal = Removal()
+    removal, now = Removal(), log.clock.now_ms()
     if definition.cluster_by:
         actions.append(cluster_by.staged(txn, definition.cluster_by))
     if old is not None:
@@ -137,10 +137,10 @@ def _create(
         if old_clustering is not None and not old_clustering.removed and not definition.cluster_by:
             actions.append(replace(old_clustering, removed=True))
         removal = remove_all(command)
-        actions += removal.actions(log.clock.now_ms())
+        actions += removal.actions(now)
     operation = _operation(definition, txn.metadata, mode)
     if frame is None:
-        return command.commit(actions, operation, bulk=removal.whole)
+        return command.commit(actions, operation, bulk=removal.bulk(now))
     if old is not None:
         frame, _ = pinning.pinned(frame, log, old)
     with command.discarded_on_failure():
@@ -151,9 +151,9 @@ def _create(
             "numOutputBytes": written.bytes,
         }
         if operation.replaces_table:
-            metrics |= {"numRemovedFiles": removal.num_removed, "numRemovedBytes": removal.removed_bytes}
+            metrics |= {"numRemovedFiles": removal.counts.removed, "numRemovedBytes": removal.counts.bytes}
         as_select = replace(operation, name=f"{operation.name} AS SELECT", metrics=metrics)
-        return command.commit([*written.adds, *actions], as_select, bulk=removal.whole)
+        return command.commit([*written.adds, *actions], as_select, bulk=removal.bulk(now))
 
 
 def check_same(definition: Definition, existing: Snapshot) -> None:

@@ -48,13 +48,14 @@ def delete(
                 removal = remove_all(command, count_rows=True)
             else:
                 removal = remove_matching(command, split, writer.WriteOptions())
-            if not removal.num_removed:
+            if not removal.counts.removed:
                 logger.info("%s: no row matches the condition of DELETE, nothing committed", log.table)
                 return RowsChanged(None, 0)
             metrics = _metrics(removal, round((time.monotonic() - began) * 1000))
             operation = Operation("DELETE", {"predicate": split.sql if split else ["true"]}, metrics)
-            actions = removal.actions(log.clock.now_ms())
-            return RowsChanged(command.commit(actions, operation, bulk=removal.whole), removal.deleted_rows)
+            now = log.clock.now_ms()
+            committed = command.commit(removal.actions(now), operation, bulk=removal.bulk(now))
+            return RowsChanged(committed, removal.deleted_rows)
 
 
 def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
@@ -63,8 +64,8 @@ def _metrics(removal: Removal, execution_ms: int) -> dict[str, int | str]:
     """
     counts_bytes = not removal.by_vectors
     metrics: dict[str, int | str] = {
-        "numRemovedFiles": removal.num_removed_files,
-        "numRemovedBytes": removal.removed_bytes if counts_bytes else 0,
+        "numRemovedFiles": removal.counts.files,
+        "numRemovedBytes": removal.counts.bytes if counts_bytes else 0,
         "numAddedBytes": sum(add.size for add in removal.written),
         "numAddedChangeFiles": len(removal.changes),
         **removal.vector_metrics(),

@@ -1,6 +1,7 @@
 """Finds the files that a condition touches and rewrites them; shared by DELETE and overwrites with replaceWhere."""
 
 import time
+from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, functions
@@ -11,6 +12,7 @@ from ...progress import files_text, stage
 from ..command import change_data, row_deletion, rows
 from ..command.command import Command
 from ..command.removal import Removal, num_records
+from ..command.slices import change_in_slices
 from ..command.whole_files import elapsed_ms as _ms
 from ..command.whole_files import remove_partitions
 
@@ -26,8 +28,11 @@ def remove_matching(
     """
     if condition.data is None:
         return remove_partitions(command, condition, data_change=data_change, count_rows=True)
+    return in_slices(command, condition, lambda: _remove_selected(command, condition, options))
+
+
+def _remove_selected(command: Command, condition: scan.Condition, options: writer.WriteOptions) -> Removal:
     began = time.monotonic()
-    select(command, condition)
     snapshot = command.snapshot
     candidates = scan.candidates(command.spark, snapshot, condition)
     command.record_read(condition.predicate, snapshot.files.take(candidates))
@@ -56,14 +61,14 @@ def remove_matching(
     return removal
 
 
-def select(command: Command, condition: scan.Condition) -> None:
-    """`Command.select`; if very many files may match, only those with matching rows are left."""
+def in_slices(command: Command, condition: scan.Condition, change: Callable[[], Removal]) -> Removal:
+    """What `change` does to the files that may match; if they are very many, to slices of those with matching rows."""
 
     def search() -> pa.Array:
         candidates = scan.candidates(command.spark, command.snapshot, condition)
         return pa.array(sorted(touched_files(command, candidates, condition)), pa.int64())
 
-    command.select(condition, search)
+    return change_in_slices(command, condition, search, change)
 
 
 def matching_places(command: Command, candidates: pa.Array, condition: scan.Condition) -> DataFrame:

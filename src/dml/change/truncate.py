@@ -21,11 +21,12 @@ def truncate(spark: SparkSession, log: DeltaLog, options: CommitOptions = PLAIN)
         command = Command.on(spark, log, options)
         command.check_removable()
         removal = remove_all(command)
-        if not removal.num_removed:
+        if not removal.counts.removed:
             return None
         metrics: dict[str, int | str] = {
-            "numRemovedFiles": removal.num_removed,
+            "numRemovedFiles": removal.counts.removed,
             "executionTimeMs": round((time.monotonic() - began) * 1000),
         }
         operation = Operation("TRUNCATE", {}, metrics)
-        return command.commit(removal.actions(log.clock.now_ms()), operation, bulk=removal.whole)
+        now = log.clock.now_ms()
+        return command.commit(removal.actions(now), operation, bulk=removal.bulk(now))

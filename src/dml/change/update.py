@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from ..command.assignments import Path
 from ..command.command import PLAIN, Command, CommitOptions, RowsChanged, command_scope
 from ..command.removal import Removal
 from ..command.whole_files import elapsed_ms, remove_all, remove_partitions, slices
-from .touched_files import matching_places, select, touched_files
+from .touched_files import in_slices, matching_places, touched_files
 
 logger = logging.getLogger(__name__)
 
@@ -60,15 +60,14 @@ def update(
             if condition is not None:
                 split = scan.split_condition(frame, condition, command.snapshot.mapping, command.row_alias)
             updated = _Updated(command, split, _assignments(command, frame, values, alias))
-            removal = _removed(command, split)
-            if not removal.num_removed:
+            done = _changed(command, updated, split)
+            if not done.counts.removed:
                 logger.info("%s: no row matches the condition of UPDATE, nothing committed", log.table)
                 return RowsChanged(None, 0)
-            done = _write(command, updated, removal)
             metrics = _metrics(done, round((time.monotonic() - began) * 1000))
             operation = Operation("UPDATE", {"predicate": split.sql if split else []}, metrics)
-            actions = done.actions(log.clock.now_ms())
-            return RowsChanged(command.commit(actions, operation, bulk=done.whole), done.deleted_rows)
+            now = log.clock.now_ms()
+            return RowsChanged(command.commit(done.actions(now), operation, bulk=done.bulk(now)), done.deleted_rows)
 
 
 def _assignments(
@@ -87,60 +86,67 @@ def _assignments(
     return dict(zip(paths, assigned_values.resolved(frame, list(values.values()), command.row_alias), strict=True))
 
 
-def _removed(command: Command, split: scan.Condition | None) -> Removal:
-    """The files with rows to update: with new deletion vectors if these are enabled, else to be rewritten entirely."""
-    began = time.monotonic()
+def _changed(command: Command, updated: "_Updated", split: scan.Condition | None) -> Removal:
+    """Update the rows for which the condition is TRUE."""
     if split is None or split.always:
-        removal = remove_all(command)
-        removal.numbers, removal.deleted_rows = list(range(len(removal.removed))), None
-        return removal
+        return _whole_files_changed(command, updated, remove_all(command))
     if split.data is None:
-        removal = remove_partitions(command, split)
-        removal.deleted_rows = None
+        return _whole_files_changed(command, updated, remove_partitions(command, split))
+    return in_slices(command, split, lambda: _selected_changed(command, updated, split))
+
+
+def _whole_files_changed(command: Command, updated: "_Updated", removal: Removal) -> Removal:
+    """Update each row of the removed files. In bulk, this is done slice by slice."""
+    removal.deleted_rows = 0
+    if not removal.counts.removed:
         return removal
-    select(command, split)
+    if removal.in_bulk is None:
+        _write(command, updated, removal, removal.numbers or range(len(removal.removed)), every_row=True)
+        return removal
+    for files in slices(removal.in_bulk):
+        command.select_files(files)
+        _write(command, updated, removal, range(files.num_rows), every_row=True)
+    return removal
+
+
+def _selected_changed(command: Command, updated: "_Updated", split: scan.Condition) -> Removal:
+    """Update rows of the command's files: with new deletion vectors if these are enabled, else these are rewritten."""
+    began = time.monotonic()
     snapshot = command.snapshot
     candidates = scan.candidates(command.spark, snapshot, split)
     command.record_read(split.predicate, snapshot.files.take(candidates))
     if len(candidates) and row_deletion.vectors_enabled(command, "update"):
-        return row_deletion.delete_rows(command, matching_places(command, candidates, split), numbers=candidates)
-    touched = touched_files(command, candidates, split)
-    numbers = sorted(touched)
-    removed, found = snapshot.add_files(numbers), sum(touched.values())
-    return Removal(removed, numbers=numbers, deleted_rows=found, scan_ms=elapsed_ms(began))
-
-
-def _write(command: Command, updated: "_Updated", removal: Removal) -> Removal:
-    """Write the new files: of the changed rows only if the old ones are marked deleted, else of all rows."""
-    began, num_rows = time.monotonic(), 0
-    for numbers in _in_slices(command, removal):
-        frame = updated.over(numbers)
-        rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
-        after = updated.after(rewritten, rewritten[command.names.matches])
-        written = rows.write_new(command, rows.fitted(command, after))
-        if change_data.wanted(command):
-            removal.changes += change_data.write(command, updated.changes(frame))
-        removal.added += written.adds
-        num_rows += written.rows
-    if removal.deleted_rows is None:  # whole partitions
-        removal.deleted_rows = num_rows
-    removal.copied_rows = num_rows - removal.deleted_rows
-    removal.rewrite_ms = elapsed_ms(began)
+        places = matching_places(command, candidates, split)
+        removal = row_deletion.delete_rows(command, places, numbers=candidates)
+    else:
+        touched = touched_files(command, candidates, split)
+        numbers = sorted(touched)
+        removal = Removal(snapshot.add_files(numbers), numbers=numbers, deleted_rows=sum(touched.values()))
+        removal.scan_ms = elapsed_ms(began)
+    if removal.numbers:
+        _write(command, updated, removal, removal.numbers)
     return removal
 
 
-def _in_slices(command: Command, removal: Removal) -> Iterator[Sequence[int]]:
-    """The indexes in `snapshot.files` of the files to rewrite. A removal in pieces is rewritten slice by slice: for
-    each, the command's snapshot has only the files of the slice.
+def _write(
+    command: Command, updated: "_Updated", removal: Removal, numbers: Sequence[int], *, every_row: bool = False
+) -> None:
+    """Write the new files of some of the removed files: of the changed rows only if these are marked deleted there,
+    else of all rows. `every_row`: each row changes.
     """
-    if removal.whole is None:
-        yield removal.numbers
-        return
-    for files in slices(removal.whole):
-        command.select_files(files)
-        yield range(files.num_rows)
-    # The time of the removal, which VACUUM counts from, is that of the commit.
-    removal.whole = replace(removal.whole, deletion_timestamp=command.log.clock.now_ms())
+    began = time.monotonic()
+    frame = updated.over(numbers)
+    rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
+    after = updated.after(rewritten, rewritten[command.names.matches])
+    written = rows.write_new(command, rows.fitted(command, after))
+    if change_data.wanted(command):
+        removal.changes += change_data.write(command, updated.changes(frame))
+    removal.added += written.adds
+    if every_row:
+        removal.deleted_rows = (removal.deleted_rows or 0) + written.rows
+    else:
+        removal.copied_rows = written.rows - (removal.deleted_rows or 0)
+    removal.rewrite_ms += elapsed_ms(began)
 
 
 @dataclass(frozen=True)
@@ -211,8 +217,8 @@ def _metrics(done: Removal, execution_ms: int) -> dict[str, int | str]:
     their bytes. Deletion vectors of rewritten files are not counted.
     """
     return {
-        "numRemovedFiles": done.num_removed,
-        "numRemovedBytes": 0 if done.by_vectors else done.removed_bytes,
+        "numRemovedFiles": done.counts.removed,
+        "numRemovedBytes": 0 if done.by_vectors else done.counts.bytes,
         "numAddedFiles": len(done.written),
         "numAddedBytes": sum(add.size for add in done.written),
         "numAddedChangeFiles": len(done.changes),

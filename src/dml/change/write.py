@@ -24,7 +24,7 @@ from ...errors import (
 )
 from ..command import change_data, rows, target_metadata
 from ..command.command import PLAIN, Command, CommitOptions, command_scope
-from ..command.removal import Removal, num_records
+from ..command.removal import Removal
 from ..command.whole_files import remove_all
 from ..maintain import cluster_by
 from . import overwrite
@@ -160,17 +160,18 @@ def _write(
                 removal = overwrite.partitions(command, written.adds, data_change=request.data_change)
             else:
                 removal = remove_all(command, data_change=request.data_change)
-        actions = _actions(log, request, [*removal.added, *written.adds], removal.removed)
+        now = log.clock.now_ms()
+        actions = _actions(request, [*removal.added, *written.adds], removal.removed, now)
         actions += removal.changes
         unchanged = txn.snapshot is not None and metadata == txn.snapshot.metadata
-        if not actions and not removal.num_removed and unchanged and request.stream is None:
+        if not actions and not removal.counts.removed and unchanged and request.stream is None:
             logger.info("%s: no row to write, nothing committed", log.table)
             return None
         return command.commit(
             [*layout, *actions],
             _operation(request, written, removal),
             empty=request.stream is not None,
-            bulk=removal.whole,
+            bulk=removal.bulk(now),
         )
 
 
@@ -234,8 +235,7 @@ def _write_options(request: WriteRequest) -> writer.WriteOptions:
     return writer.WriteOptions.of(request.file_options)
 
 
-def _actions(log: DeltaLog, request: WriteRequest, added: list[AddFile], removed: list[AddFile]) -> list[Action]:
-    now = log.clock.now_ms()
+def _actions(request: WriteRequest, added: list[AddFile], removed: list[AddFile], now: int) -> list[Action]:
     return [
         *(added if request.data_change else [replace(add, data_change=False) for add in added]),
         *(add.remove(now, data_change=request.data_change) for add in removed),
@@ -248,7 +248,7 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
         added = len(written.adds)
         of_stream: dict[str, int | str] = {
             "numAddedFiles": added,
-            "numRemovedFiles": removal.num_removed,
+            "numRemovedFiles": removal.counts.removed,
             "numOutputRows": written.rows,
             "numOutputBytes": written.bytes,
         }
@@ -263,16 +263,17 @@ def _operation(request: WriteRequest, written: writer.Written, removal: Removal)
     if request.merge_schema:
         parameters["canMergeSchema"] = True
     # As in Delta, a file that is re-added with a new deletion vector counts as written, with its remaining rows.
-    kept = sum(num_records(add) or 0 for add in removal.added) if removal.by_vectors else removal.copied_rows
+    counts, new = removal.counts, removal.written
+    kept = counts.marked_rows if removal.by_vectors else removal.copied_rows
     metrics: dict[str, int | str] = {
-        "numFiles": len(written.adds) + len(removal.added),
+        "numFiles": len(written.adds) + len(new) + counts.marked,
         "numOutputRows": written.rows + kept,
-        "numOutputBytes": written.bytes + sum(add.size for add in removal.added),
+        "numOutputBytes": written.bytes + sum(add.size for add in new) + counts.marked_bytes,
     }
     if request.overwrites or request.replace_where is not None:
         metrics |= {
-            "numRemovedFiles": removal.num_removed_files,
-            "numRemovedBytes": removal.removed_bytes,
+            "numRemovedFiles": counts.files,
+            "numRemovedBytes": counts.bytes,
         }
     if request.replace_where is not None:
         metrics |= {"numCopiedRows": kept, "numAddedChangeFiles": len(removal.changes)}

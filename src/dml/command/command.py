@@ -4,7 +4,7 @@ import functools
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Concatenate, ParamSpec, TypeVar
@@ -17,14 +17,14 @@ from ...core.protocol import properties, row_tracking, rules, schema
 from ...core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
 from ...core.skipping.predicates import Predicate
 from ...core.table.snapshot import Snapshot
-from ...core.txn.bulk_actions import BulkActions
+from ...core.txn.bulk_actions import BulkActions, is_large
 from ...core.txn.operation import Operation
 from ...core.txn.record import recorded
 from ...core.txn.transaction import Committed, Transaction
 from ...engine.jvm import interrupts
 from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
-from ...engine.read import row_ids, scan, selection
+from ...engine.read import file_groups, row_ids, scan, selection
 from ...engine.read.large_log import PlannedFiles
 from ...engine.write import cleanup, large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
@@ -129,6 +129,8 @@ class Command:
         self._read_every_file = False
         self.numbered: set[str] = set()
         """Identity columns for which this command generated values; the commit updates their high-water marks."""
+        self.resources = ExitStack()
+        """Closed when the command has ended."""
         self._written: list[tuple[WriteRoute, list[str]]] = []
         self._last: tuple[pa.Array, str, DataFrame] | None = None
         """The last result of `rows` with a file number: the files, the name of the column, and the frame."""
@@ -160,29 +162,42 @@ class Command:
         """Whether `snapshot` has only selected files."""
         return self._selected is not None
 
-    def select(self, files: scan.Condition | Predicate, search: Callable[[], pa.Array] | None = None) -> None:
+    def select(self, files: scan.Condition | Predicate) -> None:
         """Restrict `snapshot` to the files that may match, if the log is too large for the driver.
 
         Called once, before the command uses an index in `snapshot.files`. It may leave other files in: the command
-        still selects its files itself. `search` reads data files: it returns the indexes of the files that the command
-        needs. If many files may match, it is called for each group of them, with a snapshot of this group, and only the
-        files that it returns are left.
+        still selects its files itself.
         """
-        planned = self._planned(files, grouped=search is not None)
-        if planned is None:
-            return
-        if search is None or planned.groups is None:
+        planned = self._planned(files, grouped=False)
+        if planned is not None:
             self.select_files(planned.files)
+
+    def selections(self, files: scan.Condition | Predicate, search: Callable[[], pa.Array]) -> Iterator[bool]:
+        """As `select`, for a command that can work on one slice of its files after the other.
+
+        `search` reads data files: it returns the indexes of the files that the command needs. If many files may match,
+        it is called for each group of them, with a snapshot of this group. If the needed files are many too, `snapshot`
+        has one slice of them at each step; each step tells whether it is the last one.
+        """
+        planned = self._planned(files, grouped=True)
+        if planned is None or planned.groups is None:
+            if planned is not None:
+                self.select_files(planned.files)
+            yield True
             return
-        needed = []
-        for group in planned.groups:
-            self.select_files(group)
-            needed.append(group.take(search()))
-        self.select_files(pa.concat_tables(needed))
         self._read_every_file = True
+        most = file_groups.MOST_FILES if is_large(self.snapshot, self.snapshot.metadata, self.txn.metadata) else None
+        for slice_, last in file_groups.with_last(file_groups.joined(self._needed(planned.groups, search), most)):
+            self.select_files(slice_)
+            yield last
+
+    def _needed(self, groups: Iterable[pa.Table], search: Callable[[], pa.Array]) -> Iterator[pa.Table]:
+        for group in groups:
+            self.select_files(group)
+            yield group.take(search())
 
     def select_unless_many(self, files: scan.Condition | Predicate) -> bool:
-        """As `select` without `search`; False, and nothing is selected, if very many files may match."""
+        """As `select`; False, and nothing is selected, if very many files may match."""
         planned = self._planned(files, grouped=True)
         if planned is None:
             return True
@@ -203,7 +218,7 @@ class Command:
         """
         every_file = self._read_every_file or files is None
         self.txn.read_predicate(predicate, time_zone=settings.time_zone(self.spark), every_file=every_file)
-        if files is not None:
+        if not every_file:
             self.txn.read_table(files)
 
     def for_next_commit(self) -> "Command":
@@ -382,15 +397,19 @@ class Command:
 
     @contextmanager
     def discarded_on_failure(self) -> Iterator[None]:
-        """Delete the recorded files if the command fails, unless its commit succeeded or may have succeeded."""
-        try:
-            yield
-        except BaseException:
-            # Only this command's own transaction counts. An interrupt during a post-commit step (auto compaction)
-            # reports no commit of that step, while these files are already part of the table.
-            if not self.txn.may_be_committed:
-                self._discard()
-            raise
+        """Delete the recorded files if the command fails, unless its commit succeeded or may have succeeded.
+
+        At the end, close `resources`.
+        """
+        with self.resources:
+            try:
+                yield
+            except BaseException:
+                # Only this command's own transaction counts. An interrupt during a post-commit step (auto compaction)
+                # reports no commit of that step, while these files are already part of the table.
+                if not self.txn.may_be_committed:
+                    self._discard()
+                raise
 
     def _discard(self) -> None:
         for route, names in self._written:

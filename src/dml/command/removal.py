@@ -2,12 +2,36 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ...core.txn.bulk_removal import BulkRemoval
 
 _COUNT_FIRST = re.compile(r'\{"numRecords":(\d+)[,}]')
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalCounts:
+    """Counts of removed files.
+
+    `removed`: all of them, also those that are added again with a new deletion vector.
+    `files`, `bytes`: those that aren't added again.
+    `marked`, `marked_bytes`, `marked_rows`: those that are, and their remaining rows by their statistics.
+    `vectors_updated`: those of the marked files that had a deletion vector before.
+    `vectors_removed`: the files in `removed` that had one.
+    """
+
+    removed: int = 0
+    files: int = 0
+    bytes: int = 0
+    marked: int = 0
+    marked_bytes: int = 0
+    marked_rows: int = 0
+    vectors_updated: int = 0
+    vectors_removed: int = 0
+
+    def __add__(self, other: "RemovalCounts") -> "RemovalCounts":
+        return RemovalCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 @dataclass
@@ -20,6 +44,7 @@ class Removal:
     `numbers`: the indexes of `removed` in `snapshot.files`; empty unless the caller needs them.
     `deleted_rows`: the number of deleted rows; None if they were not counted.
     `by_vectors`: whether deletion vectors mark the deleted rows.
+    `in_bulk`: the removal of the files that are too many for `removed`; then their counts are in `counts_in_bulk`.
     """
 
     removed: list[AddFile] = field(default_factory=list)
@@ -31,23 +56,27 @@ class Removal:
     scan_ms: int = 0
     rewrite_ms: int = 0
     by_vectors: bool = False
-    whole: BulkRemoval | None = None
-    """All files of a large table, or very many of some partitions, which are then not in `removed`."""
+    in_bulk: BulkRemoval | None = None
+    counts_in_bulk: RemovalCounts = RemovalCounts()
 
     @property
-    def num_removed(self) -> int:
-        """The number of files that the commit removes."""
-        return len(self.removed) if self.whole is None else self.whole.num_files
-
-    @property
-    def num_removed_files(self) -> int:
-        """The number of `removed_files`."""
-        return len(self.removed_files) if self.whole is None else self.whole.num_files
-
-    @property
-    def removed_bytes(self) -> int:
-        """The bytes of `removed_files`."""
-        return sum(add.size for add in self.removed_files) if self.whole is None else self.whole.size_in_bytes
+    def counts(self) -> RemovalCounts:
+        """The counts of the removed files."""
+        paths = {add.path for add in self.removed}
+        marked = [add for add in self.added if add.path in paths]
+        again = {add.path for add in marked}
+        gone = [add for add in self.removed if add.path not in again]
+        had_vector = [add.path for add in self.removed if add.deletion_vector is not None]
+        return self.counts_in_bulk + RemovalCounts(
+            removed=len(self.removed),
+            files=len(gone),
+            bytes=sum(add.size for add in gone),
+            marked=len(marked),
+            marked_bytes=sum(add.size for add in marked),
+            marked_rows=sum(num_records(add) or 0 for add in marked),
+            vectors_updated=sum(path in again for path in had_vector),
+            vectors_removed=len(had_vector),
+        )
 
     @property
     def written(self) -> list[AddFile]:
@@ -55,26 +84,34 @@ class Removal:
         before = {add.path for add in self.removed}
         return [add for add in self.added if add.path not in before]
 
-    @property
-    def removed_files(self) -> list[AddFile]:
-        """The files in `removed` that are not re-added with a new deletion vector."""
-        marked = {add.path for add in self.added}
-        return [add for add in self.removed if add.path not in marked]
+    def extend(self, other: "Removal") -> None:
+        """Add what another removal does, which isn't in bulk; the indexes in `numbers` are left out."""
+        self.removed += other.removed
+        self.added += other.added
+        self.changes += other.changes
+        known = self.deleted_rows is not None and other.deleted_rows is not None
+        self.deleted_rows = (self.deleted_rows or 0) + (other.deleted_rows or 0) if known else None
+        self.copied_rows += other.copied_rows
+        self.scan_ms += other.scan_ms
+        self.rewrite_ms += other.rewrite_ms
+        self.by_vectors = self.by_vectors or other.by_vectors
+        self.counts_in_bulk += other.counts_in_bulk
 
     def actions(self, deletion_timestamp: int) -> list[Action]:
         """All actions of the removal; `deletion_timestamp` is in milliseconds since the epoch."""
         return [*(add.remove(deletion_timestamp) for add in self.removed), *self.added, *self.changes]
 
+    def bulk(self, deletion_timestamp: int) -> BulkRemoval | None:
+        """What the commit does beside `actions`: VACUUM counts from the time of the commit."""
+        return None if self.in_bulk is None else replace(self.in_bulk, deletion_timestamp=deletion_timestamp)
+
     def vector_metrics(self) -> dict[str, int]:
         """Counts of deletion vectors, by Delta's names; an updated one also counts as added and as removed."""
-        removed_paths = {add.path for add in self.removed_files}
-        marked = [add for add in self.removed if add.path not in removed_paths]
-        updated = sum(add.deletion_vector is not None for add in marked)
+        counts = self.counts
         return {
-            "numDeletionVectorsAdded": len(marked),
-            "numDeletionVectorsRemoved": sum(add.deletion_vector is not None for add in self.removed)
-            + (0 if self.whole is None else self.whole.num_vectors),
-            "numDeletionVectorsUpdated": updated,
+            "numDeletionVectorsAdded": counts.marked,
+            "numDeletionVectorsRemoved": counts.vectors_removed,
+            "numDeletionVectorsUpdated": counts.vectors_updated,
         }
 
 

@@ -14,7 +14,7 @@ from ...core.txn.bulk_removal import BulkRemoval, Mask, bulk_removal
 from ...engine.jvm.connection import settings
 from ...engine.read import file_groups, scan
 from .command import Command
-from .removal import Removal, num_records
+from .removal import Removal, RemovalCounts, num_records
 
 _SLICE = 1 << 17
 """The most files that one Spark job rewrites: its plan has an object for each of them on the driver."""
@@ -26,10 +26,8 @@ def remove_all(command: Command, *, data_change: bool = True, count_rows: bool =
     assert txn.snapshot is not None
     began = time.monotonic()
     txn.read_whole_table()
-    whole = _bulk_removal(command, None, data_change=data_change, count_rows=count_rows)
-    if whole is None:
-        return whole_files(txn.snapshot.add_files(), began)
-    return Removal(whole=whole, deleted_rows=whole.num_records, scan_ms=elapsed_ms(began))
+    removal = _bulk_removal(command, None, began, data_change=data_change, count_rows=count_rows)
+    return removal or whole_files(txn.snapshot.add_files(), began)
 
 
 def remove_partitions(
@@ -42,10 +40,10 @@ def remove_partitions(
     began = time.monotonic()
     predicate = partitions.predicate if isinstance(partitions, scan.Condition) else partitions
     if not command.select_unless_many(partitions):
-        whole = _bulk_removal(command, partitions, data_change=data_change, count_rows=count_rows)
-        if whole is not None:
+        bulk = _bulk_removal(command, partitions, began, data_change=data_change, count_rows=count_rows)
+        if bulk is not None:
             command.record_read(predicate)
-            return Removal(whole=whole, deleted_rows=whole.num_records, scan_ms=elapsed_ms(began))
+            return bulk
         command.select(partitions)
     snapshot = command.snapshot
     if isinstance(partitions, scan.Condition):
@@ -59,8 +57,13 @@ def remove_partitions(
 
 
 def _bulk_removal(
-    command: Command, partitions: scan.Condition | Predicate | None, *, data_change: bool, count_rows: bool
-) -> BulkRemoval | None:
+    command: Command,
+    partitions: scan.Condition | Predicate | None,
+    began: float,
+    *,
+    data_change: bool,
+    count_rows: bool,
+) -> Removal | None:
     txn, now = command.txn, command.log.clock.now_ms()
     snapshot = txn.snapshot
     assert snapshot is not None
@@ -71,7 +74,13 @@ def _bulk_removal(
         mask = _mask_of(command, partitions)
         if mask is None:
             return None
-    return bulk_removal(snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, mask=mask)
+    bulk = bulk_removal(snapshot, txn.metadata, now, data_change=data_change, count_rows=count_rows, mask=mask)
+    if bulk is None:
+        return None
+    files = bulk.num_files
+    counts = RemovalCounts(files, files, bulk.size_in_bytes, vectors_removed=bulk.num_vectors)
+    rows = bulk.num_records
+    return Removal(in_bulk=bulk, counts_in_bulk=counts, deleted_rows=rows, scan_ms=elapsed_ms(began))
 
 
 def _mask_of(command: Command, partitions: scan.Condition | Predicate) -> "Mask | None":

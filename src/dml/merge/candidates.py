@@ -1,5 +1,7 @@
 """The files that a MERGE may change: by partition values and statistics, and by a search if they are very many."""
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column
@@ -16,11 +18,13 @@ from .resolve import Resolved
 from .source import MergeSource
 
 
-def candidate_files(command: Command, resolved: Resolved, source: MergeSource) -> pa.Array:
+def candidate_files(command: Command, resolved: Resolved, source: MergeSource) -> Iterator[tuple[pa.Array, bool]]:
     """Indexes in `snapshot.files` of the files that may contain rows to change: by partition values and statistics.
 
     It takes no Spark job unless the log is too large for the driver. If very many files may contain such rows, they are
     searched: then the result has the files with rows that change, and `source` knows which of its rows match others.
+    If these files are very many too, `snapshot` has one slice of them at each step. Each step also tells whether it is
+    the last one.
     """
     scope = resolved.scope
     zone = settings.time_zone(command.spark)
@@ -55,10 +59,10 @@ def candidate_files(command: Command, resolved: Resolved, source: MergeSource) -
                 mask = pc.or_(mask, _mask(scan.candidates(command.spark, snapshot, by_source), len(mask)))
         return pc.indices_nonzero(mask)
 
-    command.select(predicate, lambda: _with_changes(command, resolved, source, candidates()))
-    found = candidates()
-    command.record_read(predicate, command.snapshot.files.take(found))
-    return found
+    for last in command.selections(predicate, lambda: _with_changes(command, resolved, source, candidates())):
+        found = candidates()
+        command.record_read(predicate, command.snapshot.files.take(found))
+        yield found, last
 
 
 def _with_changes(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array) -> pa.Array:

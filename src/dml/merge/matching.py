@@ -1,7 +1,7 @@
 """First pass of MERGE over the table: finds the rows that change, and the files that contain them."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from ...engine.sql.resolution import Local, local
 from ...errors import InvalidArgumentError
 from ..command.command import Command
 from .candidates import candidate_files, tell_search
-from .join import changed, joined, matched
+from .join import changed, joined, matched, matched_numbers
 from .resolve import Resolved
 from .source import MergeSource
 
@@ -63,13 +63,28 @@ def _release(pairs: DataFrame, table: str) -> None:
     stored_frame.release(pairs.unpersist, f"{table}: the rows that a MERGE matched")
 
 
-def find(command: Command, resolved: Resolved, source: MergeSource, *, places: bool) -> Matches:
+def find(command: Command, resolved: Resolved, source: MergeSource, *, places: bool) -> Iterator[tuple[Matches, bool]]:
     """Join the source with the files that may contain rows to change, and record what was read in the transaction.
+
+    If the files with rows that change are very many, each result has one slice of them, which is then the command's
+    snapshot. Each result comes with whether it is the last one; the caller releases it. The source rows that match in
+    the others are recorded.
 
     `places`: the caller needs the locations of the changed rows (deletion vectors). Raises InvalidArgumentError if a
     table row matches several source rows, unless all matched clauses delete.
     """
-    candidates = candidate_files(command, resolved, source)
+    for candidates, last in candidate_files(command, resolved, source):
+        matches = _find(command, resolved, source, candidates, places=places)
+        if not last and resolved.inserts and matches.pairs is not None:
+            try:
+                source.record_matched(matched_numbers(command, matches.pairs).distinct())
+            except BaseException:
+                matches.release(command.log.table)
+                raise
+        yield matches, last
+
+
+def _find(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array, *, places: bool) -> Matches:
     if len(candidates) == 0:
         return Matches(candidates)
     tell_search(candidates)

@@ -23,11 +23,12 @@ from ...progress import stage
 from ...settings.declarations import AUTO_MERGE
 from ..command import row_deletion
 from ..command.command import PLAIN, Command, CommitOptions, command_scope, reports_table
+from ..command.slices import Slices
 from . import matching, unplanned
 from .clauses import Clause, check_clauses
 from .output import MergeOutput
 from .resolve import Resolved, resolve
-from .source import prepare_source
+from .source import MergeSource, prepare_source
 from .write import write
 
 logger = logging.getLogger(__name__)
@@ -118,7 +119,6 @@ def _attempt(
     """Run the MERGE once; the parameters are those of `merge`, and of `prepare_source`."""
     if command.applied_already:
         return None
-    log = command.log
     if not is_classic(command.spark):
         with command.discarded_on_failure():
             outcome, operation = unplanned.merge(command, source, condition, clauses, alias=alias, evolve=evolve)
@@ -132,20 +132,13 @@ def _attempt(
         prepare_source(command, source, resolved, replicated=replicated) as merge_source,
     ):
         prepared_ms = _ms(began)
-        scanned = time.monotonic()
-        matches = matching.find(command, resolved, merge_source, places=_places(command, resolved))
-        scan_ms = _ms(scanned)
-        written = time.monotonic()
-        try:
-            with translated(log.table, resolved.columns):
-                outcome = write(command, resolved, merge_source, matches)
-        finally:
-            matches.release(log.table)
+        outcome, rewrite_ms = _changed(command, resolved, merge_source)
+        execution_ms = _ms(began)
         times = {
-            "executionTimeMs": _ms(began),
+            "executionTimeMs": execution_ms,
             "materializeSourceTimeMs": prepared_ms,
-            "scanTimeMs": scan_ms,
-            "rewriteTimeMs": _ms(written),
+            "scanTimeMs": execution_ms - prepared_ms - rewrite_ms,
+            "rewriteTimeMs": rewrite_ms,
         }
         metrics = {"numSourceRows": merge_source.rows, **outcome.metrics(), **times}
         recorded = None if recorded_as is None else recorded_as(metrics)
@@ -153,16 +146,35 @@ def _attempt(
     return Counts(outcome.updated, outcome.deleted, outcome.inserted)
 
 
+def _changed(command: Command, resolved: Resolved, source: MergeSource) -> tuple[MergeOutput, int]:
+    """Find the rows that change and write the new files; return what was written, and the milliseconds of writing."""
+    table, rewrite_ms = command.log.table, 0
+    outcome, slices = MergeOutput(), Slices(command)
+    for matches, last in matching.find(command, resolved, source, places=_places(command, resolved)):
+        began = time.monotonic()
+        try:
+            with translated(table, resolved.columns):
+                part = write(command, resolved, source, matches, inserts=last)
+        finally:
+            matches.release(table)
+        rewrite_ms += _ms(began)
+        slices.add(part.removal, last=last)
+        outcome.extend(part)
+    outcome.removal = slices.total()
+    return outcome, rewrite_ms
+
+
 def _places(command: Command, resolved: Resolved) -> bool:
     return bool(resolved.changing) and row_deletion.vectors_enabled(command, "merge")
 
 
 def _commit(command: Command, outcome: MergeOutput, operation: Operation) -> None:
-    actions = outcome.actions(command.log.clock.now_ms())
-    if not actions and command.txn.metadata == command.snapshot.metadata:
+    now = command.log.clock.now_ms()
+    actions, bulk = outcome.actions(now), outcome.removal.bulk(now)
+    if not actions and bulk is None and command.txn.metadata == command.snapshot.metadata:
         logger.info("%s: MERGE changes no row, nothing committed", command.log.table)
         return
-    command.commit(actions, operation)
+    command.commit(actions, operation, bulk=bulk)
 
 
 def _ms(since: float) -> int:

@@ -1,7 +1,7 @@
 """The result of a MERGE: its actions and its metrics."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from ...core.protocol.actions import Action, AddCDCFile, AddFile
 from ..command.removal import Removal, num_records
@@ -37,14 +37,19 @@ class MergeOutput:
             name = f"{kind}_{'updated' if clause.action == 'update' else 'deleted'}"
             setattr(self, name, getattr(self, name) + number_of_rows(number))
 
+    def extend(self, other: "MergeOutput") -> None:
+        """Add the counts and the new files of another slice of the table; its `removal` is left out."""
+        for count in fields(self):
+            if count.name != "removal":
+                setattr(self, count.name, getattr(self, count.name) + getattr(other, count.name))
+
     def actions(self, now: int) -> list[Action]:
         """All actions of the commit; `now` is in milliseconds since the epoch."""
         return [*self.removal.actions(now), *self.added, *self.changes]
 
     def metrics(self) -> dict[str, int | str]:
         """The operation metrics, by Delta's names (DeltaOperationMetrics)."""
-        vectors = self.removal.vector_metrics()
-        removed_files = self.removal.removed_files
+        removed = self.removal.counts
         return {
             "numTargetRowsInserted": self.inserted,
             "numTargetRowsUpdated": self.updated,
@@ -56,13 +61,13 @@ class MergeOutput:
             "numTargetRowsCopied": self.copied,
             "numOutputRows": self.inserted + self.updated + self.copied,
             "numTargetFilesAdded": len(self.added),
-            "numTargetFilesRemoved": len(removed_files),
+            "numTargetFilesRemoved": removed.files,
             "numTargetBytesAdded": sum(add.size for add in self.added),
-            "numTargetBytesRemoved": sum(add.size for add in removed_files),
+            "numTargetBytesRemoved": removed.bytes,
             "numTargetChangeFilesAdded": len(self.changes),
-            "numTargetDeletionVectorsAdded": vectors["numDeletionVectorsAdded"],
-            "numTargetDeletionVectorsRemoved": vectors["numDeletionVectorsRemoved"],
-            "numTargetDeletionVectorsUpdated": vectors["numDeletionVectorsUpdated"],
+            "numTargetDeletionVectorsAdded": removed.marked,
+            "numTargetDeletionVectorsRemoved": removed.vectors_removed,
+            "numTargetDeletionVectorsUpdated": removed.vectors_updated,
         }
 
 

@@ -28,13 +28,17 @@ _FEW_ROWS = 1_000
 _SMALL_FILES = 16 << 20
 
 
-def write(command: Command, resolved: Resolved, source: MergeSource, matches: Matches) -> MergeOutput:
-    """Write all changes. Raises AppendOnlyTableError if existing rows would be deleted or replaced."""
+def write(command: Command, resolved: Resolved, source: MergeSource, matches: Matches, *, inserts: bool) -> MergeOutput:
+    """Write the changes of rows, and with `inserts`, the new rows.
+
+    Raises AppendOnlyTableError if existing rows would be deleted or replaced.
+    """
     outcome = MergeOutput()
     if matches.touched:
         command.check_removable()
     outcome.count(lambda number: matches.rows([number]), [taken.clause for taken in resolved.changing])
-    writer = _Writer(command, resolved, matches, outcome, _new_rows(command, resolved, source, matches))
+    new = _new_rows(command, resolved, source, matches) if inserts else None
+    writer = _Writer(command, resolved, matches, outcome, new)
     by_vectors, recorded = row_deletion.vectors_enabled(command, "merge"), change_data.wanted(command)
     if not matches.touched:
         writer.insert()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...core.log.checkpoint_shares import RowGroupSplit
-from ...core.log_maintenance.temporary_files import Buckets
+from ...core.log_maintenance.table_buckets import TableBuckets
 from ...core.protocol import schema as schemas
 from .large_log import (
     NO_FILES,
@@ -108,15 +108,15 @@ class _Groups:
         The local disk holds them meanwhile. `columns` are the partition columns. Raises StorageError.
         """
         count = min(_MOST_BUCKETS, 1 + 2 * self.num_files // MOST_FILES)
-        buckets = Buckets(count, f"{self.work.reading.table}: the files to rewrite are sorted by partition")
+        buckets = TableBuckets(count, f"{self.work.reading.table}: the files to rewrite are sorted by partition")
         numbers = [0] * count
         try:
             for files in self:
                 for bucket, own in _by_bucket(files, columns, count):
-                    buckets.put(bucket, _bytes(own))
+                    buckets.put(bucket, own)
                     numbers[bucket] += own.num_rows
             for bucket, number in enumerate(numbers):
-                pieces = map(_table, buckets.pieces(bucket))
+                pieces = buckets.tables(bucket)
                 # If one partition fills the bucket, its files can be in any order.
                 yield from _sorted(pieces, columns) if number <= _UNEVEN * MOST_FILES else joined(pieces, MOST_FILES)
         finally:
@@ -170,25 +170,25 @@ def _sorted(pieces: Iterator[pa.Table], columns: Sequence[str]) -> Iterator[pa.T
     yield from _slices(files.slice(first, size), MOST_FILES)
 
 
-def joined(pieces: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
-    """The rows of the pieces, in tables of `most` rows."""
+def joined(pieces: Iterable[pa.Table], most: int | None) -> Iterator[pa.Table]:
+    """The rows of the pieces, in tables of `most` rows; None: in one table. Without rows, one table is empty."""
     waiting: list[pa.Table] = []
     for piece in pieces:
         waiting.append(piece)
-        if sum(table.num_rows for table in waiting) >= most:
+        if most is not None and sum(table.num_rows for table in waiting) > most:
             *full, rest = _slices(pa.concat_tables(waiting), most)
             yield from full
             waiting = [rest]
     if waiting:
-        yield from _slices(pa.concat_tables(waiting), most)
+        yield pa.concat_tables(waiting)
 
 
-def _bytes(files: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, files.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(files)
-    return bytes(sink.getvalue())
-
-
-def _table(data: bytes) -> pa.Table:
-    return pa.ipc.open_stream(data).read_all()
+def with_last(tables: Iterable[pa.Table]) -> Iterator[tuple[pa.Table, bool]]:
+    """The tables, each with whether it is the last one."""
+    waiting: pa.Table | None = None
+    for table in tables:
+        if waiting is not None:
+            yield waiting, False
+        waiting = table
+    if waiting is not None:
+        yield waiting, True

@@ -11,7 +11,7 @@ from tablelog.core import AddFile
 from tablelog.core.log.columns import FILE_SCHEMA, REMOVE_SCHEMA, adds_of, removes_of, table_of
 from tablelog.core.log.replay import CommitOverlay
 from tablelog.core.log_maintenance import compared_files
-from tablelog.core.log_maintenance.compared_files import RowFlags, compared
+from tablelog.core.log_maintenance.compared_files import RowFlags, among, compared
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
 from tablelog.errors import InvalidArgumentError, StorageError
 
@@ -72,6 +72,20 @@ def test_the_same_as_in_memory(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert len(left) < len(removes)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_the_files_among_others(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    dice = random.Random(seed)
+    monkeypatch.setattr(compared_files, "_BUCKET_BYTES", dice.choice([1, 10, 1000]))
+    key = CommitOverlay(ROOT).key
+    sought, files = _files(dice, 200), _files(dice, 200)
+    wanted = {key(add) for add in sought}
+    pieces = _pieces(dice, table_of(files, FILE_SCHEMA))
+    flags = among(ROOT, _pieces(dice, table_of(sought, FILE_SCHEMA)), iter(pieces), 50)
+    expected = [add for add in files if key(add) in wanted]
+    assert [a for piece in flags.filtered(pieces, flagged=True) for a in adds_of(piece)] == expected
+    assert 0 < flags.count == len(expected) < len(files)
+
+
 def test_two_files_with_one_path() -> None:
     adds = [AddFile("x", {}, 1, 1, True, deletion_vector=vector) for vector in _VECTORS[:2]]
     with pytest.raises(InvalidArgumentError, match="x is added twice"):
@@ -80,5 +94,5 @@ def test_two_files_with_one_path() -> None:
 
 def test_no_directory_for_temporary_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
-    with pytest.raises(StorageError, match=r"two versions of a large table are sorted .* no temporary file"):
+    with pytest.raises(StorageError, match=r"files of a large table are sorted .* no temporary file"):
         compared(ROOT, [], [], [], 1)

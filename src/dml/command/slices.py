@@ -1,0 +1,69 @@
+"""Adds up what a command does to very many files, of which its snapshot has one slice after the other."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+import pyarrow as pa
+
+from ...core.protocol import row_tracking
+from ...core.txn.sliced_removal import SlicedRemoval
+from ...engine.read import scan
+from .command import Command
+from .removal import Removal
+
+
+def change_in_slices(
+    command: Command, condition: scan.Condition, search: Callable[[], pa.Array], change: Callable[[], Removal]
+) -> Removal:
+    """Call `change` for the files that may match, or for one slice of them after the other; return the whole removal.
+
+    `condition` and `search` are as in `Command.selections`.
+    """
+    slices = Slices(command)
+    for last in command.selections(condition, search):
+        slices.add(change(), last=last)
+    return slices.total()
+
+
+class Slices:
+    """The removals of the slices of a command. If there are several, the local disk has their files."""
+
+    def __init__(self, command: Command) -> None:
+        self._command = command
+        self._total: Removal | None = None
+        self._stored: SlicedRemoval | None = None
+        self._tracks_rows = row_tracking.supported(command.txn.protocol)
+
+    def add(self, removal: Removal, *, last: bool) -> None:
+        """Add the removal of a slice; `last`: no other follows. Raises StorageError."""
+        if last and self._total is None:
+            self._total = removal
+            return
+        if self._stored is None:
+            snapshot = self._command.txn.snapshot
+            assert snapshot is not None
+            self._stored = self._command.resources.enter_context(closing(SlicedRemoval(snapshot)))
+            self._total = Removal()
+        assert self._total is not None
+        self._store(removal, self._stored)
+        self._total.extend(removal)
+
+    def _store(self, removal: Removal, stored: SlicedRemoval) -> None:
+        """Move the removed files, and those that are added again, from the lists of the removal to the disk."""
+        before = {add.path for add in removal.removed}
+        again = {add.path: add for add in removal.added if add.path in before}
+        # The commit assigns missing row ids to actions only.
+        lacking = {path for path, add in again.items() if self._tracks_rows and add.base_row_id is None}
+        moved = Removal([add for add in removal.removed if add.path not in lacking])
+        moved.added = [add for path, add in again.items() if path not in lacking]
+        stored.put(moved.removed, moved.added)
+        removal.counts_in_bulk += moved.counts
+        removal.removed = [add for add in removal.removed if add.path in lacking]
+        removal.added = [add for add in removal.added if add.path not in again or add.path in lacking]
+
+    def total(self) -> Removal:
+        """The removal of all slices. Raises CorruptLogError, StorageError."""
+        assert self._total is not None, "a command has a last slice"
+        if self._stored is not None and self._stored.num_files:
+            self._total.in_bulk = self._stored.total(self._command.log.clock.now_ms())
+        return self._total
