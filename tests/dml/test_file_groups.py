@@ -41,7 +41,7 @@ NEEDED = {
     "insert-only merge": 0,
 }
 """The files that these commands change, though rows of nearly all files match."""
-GROUPED_OFTEN = "delete", "delete by SQL", "delete by a view", "update", "merge, not matched by source", "mirror"
+GROUPED_OFTEN = "delete", "delete by a view", "update", "mirror"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,12 @@ def test_a_row_that_matches_twice_is_found_in_its_group(base: Table, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("command", "most"), [("optimize", 6), ("purge", 1), ("optimize", 1), ("zorder", 6), ("zorder", 2)]
+    ("command", "most"),
+    [
+        ("optimize", 6),
+        ("zorder", 6),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("purge", 1), ("optimize", 1), ("zorder", 2))),
+    ],
 )
 def test_very_many_files_are_rewritten_in_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, command: str, most: int
@@ -187,6 +192,7 @@ def test_commands_in_threads_search_their_own_groups(
     assert [rows_of(table) for table in others] == [rows_of(small)] * 2
 
 
+@pytest.mark.slow
 def test_very_many_files_are_clustered_in_groups(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
