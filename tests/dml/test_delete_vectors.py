@@ -1,6 +1,7 @@
 """DELETE by deletion vectors, and where files have some: what is deleted already stays so, and is counted but once."""
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,32 @@ def test_a_first_vector_and_the_last_row(spark: SparkSession, tmp_path: Path, mo
     assert ids(table) == [i for i in stay if i < 50_000]
     vectors_written = [path for path in table.data_files() if path.endswith(".bin")]
     assert len(vectors_written) == 2
+
+
+def test_rows_as_bitmaps_are_those_collected_one_by_one(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows at the ends of a bitmap and of its bytes, and twice; a few rows have a few bytes."""
+    dice = random.Random(7)
+    ends = [edge + step for edge in (0, 8, 32_768, 65_536, 1 << 31, 1 << 40) for step in (-1, 0, 1) if edge + step >= 0]
+    rows = [(0, row) for row in ends] + [(1, dice.randrange(200_000)) for _ in range(500)] + [(2, 77), (2, 77)]
+    rows += [(file, 32_768 * file + 17) for file in range(3, 50)]
+    frame = spark.createDataFrame(rows, "file int, row bigint")
+    expected = {file: sorted({row for of, row in rows if of == file}) for file in range(50)}
+    sizes = []
+    collected = deletion_vector_writer.plans.collected
+
+    def noted(of: Any) -> Any:
+        batches = collected(of)
+        sizes.append(sum(batch.nbytes for batch in batches))
+        return batches
+
+    monkeypatch.setattr(deletion_vector_writer.plans, "collected", noted)
+    single = deletion_vector_writer.by_file(frame, len(rows))
+    bitmaps = deletion_vector_writer.by_file(frame, None)
+    assert [
+        {file: rows.indexes().to_pylist() for file, rows in found.items()} == expected for found in (single, bitmaps)
+    ] == [True, True]
+    deletion_vector_writer.by_file(frame.where("file > 2"), None)
+    assert sizes[-1] < 47 * 64
 
 
 def told_otherwise(table: Table, stats: str | None) -> None:

@@ -111,6 +111,18 @@ def _deleted_twice(table: Table) -> None:
     merge.whenNotMatchedInsertAll().execute()
 
 
+def _doubled_new_keys(of: Callable[[DataFrame], DataFrame]) -> Callable[[Table], Any]:
+    """Nearly all rows match, few change, and the rows to insert have one key twice; `of` changes the source."""
+
+    def run(table: Table) -> None:
+        new = values(table.spark, (999, 1), (999, 2))
+        source = of(table.read().selectExpr("id", "if(id % 20 = 4, 2, p) AS p").union(new)).alias("s")
+        merge = table.delta.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll("t.p <> s.p")
+        merge.whenNotMatchedInsertAll().execute()
+
+    return run
+
+
 def _moved_by_sql(table: Table) -> None:
     """The table is a view, in another time zone."""
     table.read().createOrReplaceTempView("moved")
@@ -133,13 +145,17 @@ _CHANGE_MANY = {
 SLICED = {
     **{name: run for name, run in GROUPED.items() if name in _CHANGE_MANY},
     "replaceWhere of many": lambda t: t.write(values(t.spark, (990, 0)), "overwrite", replaceWhere="id % 10 in (0, 4)"),
+    "upsert with doubled new keys": _doubled_new_keys(lambda source: source),
+    "upsert with doubled new keys on the driver": _doubled_new_keys(
+        lambda source: values(source.sparkSession, *map(tuple, source.collect()))
+    ),
     "mirror of other rows by SQL": _moved_by_sql,
     "mirror of other rows": mirrored(lambda source: source.where("id % 3 > 0").selectExpr("id", "p + 1 AS p")),
     "delete by doubled rows of the driver": _deleted_twice,
     "delete with a change feed": lambda t: _recorded(t, lambda: t.delta.delete("id % 2 = 0")),
     "update with a change feed": lambda t: _recorded(t, lambda: t.delta.update("id % 2 = 0", {"id": "-id"})),
 }
-"""Commands that change more than five files of the table."""
+"""Commands that need more than five files of the table; most change so many."""
 
 
 def slices_of(patched: pytest.MonkeyPatch, files: int) -> None:

@@ -66,10 +66,9 @@ def candidate_files(command: Command, resolved: Resolved, source: MergeSource) -
 
 
 def _with_changes(command: Command, resolved: Resolved, source: MergeSource, candidates: pa.Array) -> pa.Array:
-    """The files among the candidates with a row that a clause changes.
+    """The files among the candidates with a row that a clause changes; with `checks_matches`, or that matches.
 
-    If a row may match several source rows, and that is an error, the files with matching rows are needed too. Otherwise
-    the source rows that match are recorded if there are clauses that insert: they don't insert these.
+    Otherwise the source rows that match are recorded if there are clauses that insert: they don't insert these.
     """
     if len(candidates) == 0:
         return candidates
@@ -77,7 +76,7 @@ def _with_changes(command: Command, resolved: Resolved, source: MergeSource, can
     names = command.names
     pairs = joined(command, resolved, source, candidates, unmatched=bool(resolved.by_source), places=False)
     file, number = F.col(names.file_number), F.col(names.source_row)
-    if resolved.refuses_several_matches and not source.unique:
+    if checks_matches(resolved, source):
         rows = pairs.where(changed(command) | matched(command)).select(file)
     elif not resolved.inserts:
         rows = pairs.where(changed(command)).select(file)
@@ -86,6 +85,11 @@ def _with_changes(command: Command, resolved: Resolved, source: MergeSource, can
         rows = source.record_matched(found.distinct()).where(file.isNotNull()).select(file)
     numbers = rows.distinct().collect()
     return candidates.take(pa.array(sorted(number for (number,) in numbers), pa.int64()))
+
+
+def checks_matches(resolved: Resolved, source: MergeSource) -> bool:
+    """Whether rows that match may be an error, so that the files with such rows are searched once more."""
+    return resolved.refuses_several_matches and not source.unique
 
 
 def tell_search(candidates: pa.Array) -> None:

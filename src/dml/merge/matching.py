@@ -14,7 +14,7 @@ from ...engine.sql import stored_frame
 from ...engine.sql.resolution import Local, local
 from ...errors import InvalidArgumentError
 from ..command.command import Command
-from .candidates import candidate_files, tell_search
+from .candidates import candidate_files, checks_matches, tell_search
 from .join import changed, joined, matched, matched_numbers
 from .resolve import Resolved
 from .source import MergeSource
@@ -68,14 +68,15 @@ def find(command: Command, resolved: Resolved, source: MergeSource, *, places: b
 
     If the files with rows that change are very many, each result has one slice of them, which is then the command's
     snapshot. Each result comes with whether it is the last one; the caller releases it. The source rows that match in
-    the others are recorded.
+    the others are recorded, by the search or here.
 
     `places`: the caller needs the locations of the changed rows (deletion vectors). Raises InvalidArgumentError if a
     table row matches several source rows, unless all matched clauses delete.
     """
     for candidates, last in candidate_files(command, resolved, source):
         matches = _find(command, resolved, source, candidates, places=places)
-        if not last and resolved.inserts and matches.pairs is not None:
+        unrecorded = resolved.inserts and checks_matches(resolved, source)  # the search hasn't recorded its matches
+        if not last and unrecorded and matches.pairs is not None:
             try:
                 source.record_matched(matched_numbers(command, matches.pairs).distinct())
             except BaseException:

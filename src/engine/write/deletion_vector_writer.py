@@ -41,7 +41,12 @@ def by_file(rows: "DataFrame", most: int | None) -> dict[int, DeletedRows]:
     if most is not None and most <= MOST_COLLECTED:
         return _of_rows(plans.collected(rows.selectExpr("cast(file as int) file", "cast(row as bigint) row")))
     bits = rows.selectExpr("cast(file as int) file", f"row div {_BUCKET} bucket", f"row % {_BUCKET} bit")
-    return _of_bitmaps(plans.collected(bits.groupBy("file", "bucket").agg(F.bitmap_construct_agg("bit").alias("bits"))))
+    bitmaps = bits.groupBy("file", "bucket").agg(
+        F.expr("min(bit) div 8 first"), F.expr("max(bit) div 8 last"), F.bitmap_construct_agg("bit").alias("bits")
+    )
+    # Spark's bitmap always has 4 KiB: without its empty ends, that of a few rows has a few bytes.
+    used = "substring(bits, cast(first as int) + 1, cast(last - first as int) + 1) bits"
+    return _of_bitmaps(plans.collected(bitmaps.selectExpr("file", f"bucket * {_BUCKET} + first * 8 start", used)))
 
 
 def _of_rows(batches: Sequence[pa.RecordBatch]) -> dict[int, DeletedRows]:
@@ -63,9 +68,9 @@ def _of_bitmaps(batches: Sequence[pa.RecordBatch]) -> dict[int, DeletedRows]:
 
     parts: dict[int, list[Any]] = {}
     for batch in batches:
-        for file, bucket, bits in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        for file, start, bits in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             flags = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
-            parts.setdefault(file, []).append(np.flatnonzero(flags) + bucket * _BUCKET)
+            parts.setdefault(file, []).append(np.flatnonzero(flags) + start)
     return {file: DeletedRows.of(pa.array(np.concatenate(indexes))) for file, indexes in parts.items()}
 
 
