@@ -14,6 +14,7 @@ from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import DeltaLog, Operation
 from tablelog.core.log.columns import adds_of, removes_of
+from tablelog.core.protocol import features
 from tablelog.core.txn import bulk_actions
 from tablelog.core.txn.sliced_removal import SlicedRemoval
 from tablelog.errors import (
@@ -23,6 +24,7 @@ from tablelog.errors import (
     CorruptLogError,
     DeltaConcurrentModificationException,
     InvalidArgumentError,
+    ProtocolChangedException,
     StorageError,
 )
 from tablelog.spark import conf
@@ -120,6 +122,17 @@ def test_files_without_row_ids_get_some(
     kept = sum(removed for removed, _ in puts)
     assert kept == sum(kind == "remove" for kind, *_ in _files(small)) - (_numbered(other) if supported else 0)
     assert (_numbered(other) > 0) == supported
+
+
+@pytest.mark.slow
+def test_files_have_no_row_ids_while_tracking_is_suspended(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = copy_of(base, "suspended small")
+    small.delta.setProperties({"delta.enableRowTracking": "true"})
+    small.delta.setProperties({"delta.enableRowTracking": "false", "delta.rowTrackingSuspended": "true"})
+    DeltaLog.for_path(small.path).checkpoint()
+    other = copy_of(small, "suspended sliced")
+    _compare(small, other, "delete", True, monkeypatch)
+    assert _numbered(other) == 0
 
 
 def _numbered(table: Table) -> int:
@@ -272,6 +285,25 @@ def test_a_concurrent_commit(
 
 def _renamed(add: Any, path: str) -> Any:
     return type(add)(path, add.partition_values, add.size, 1, True, stats=add.stats)
+
+
+def test_row_tracking_that_comes_between_is_a_conflict(
+    base: Table, slices: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files that are added again would have no row ids."""
+    table = copy_of(base, "upgraded")
+
+    def upgrade() -> None:
+        txn = DeltaLog.for_path(table.path).transaction()
+        txn.set_protocol(features.protocol_of(features.supported(txn.protocol) | {"rowTracking"}))
+        txn.commit([], Operation("UPGRADE PROTOCOL", {}))
+
+    files = table.data_files()
+    with monkeypatch.context() as patched, large(table, patched):
+        between(patched, upgrade)
+        with pytest.raises(ProtocolChangedException, match="have no row ids"):
+            SLICED["delete"](table)
+    assert table.data_files() == files
 
 
 @pytest.mark.slow

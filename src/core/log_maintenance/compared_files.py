@@ -4,13 +4,14 @@ In memory are a bucket of the files at a time, and one byte for each file.
 """
 
 import random
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ...errors import InvalidArgumentError
+from ...errors import CorruptLogError, InvalidArgumentError
 from ..log.columns import mask_of, vector_ids
 from ..protocol.actions import FileKey
 from ..protocol.paths import canonical_column
@@ -26,15 +27,22 @@ _KEY = pa.struct([("path", pa.string()), ("vector", pa.string()), ("size", pa.in
 
 
 class RowFlags:
-    """One flag for each row of a table that is read in pieces, always in the same order."""
+    """One flag for each file of a version that is read in pieces, always in the same order.
 
-    def __init__(self) -> None:
+    A checkpoint that is found damaged is replaced by other files of the log, with the files in another order. Each
+    reading is compared with the first one by a checksum of the paths. `table` is named in the error.
+    """
+
+    def __init__(self, table: str) -> None:
+        self._table = table
         self._flags = bytearray()
+        self._checksum = 0
 
-    def extend(self, count: int) -> int:
-        """Add rows; return the number of the first."""
+    def extend(self, paths: pa.Array) -> int:
+        """Add the files with these paths; return the number of the first."""
         first = len(self._flags)
-        self._flags.extend(bytes(count))
+        self._flags.extend(bytes(len(paths)))
+        self._checksum = _checksum(paths, self._checksum)
         return first
 
     def set(self, row: int) -> None:
@@ -42,20 +50,38 @@ class RowFlags:
 
     @property
     def count(self) -> int:
-        """The number of rows with a flag."""
+        """The number of files with a flag."""
         return self._flags.count(1)
 
     def filtered(self, pieces: Iterable[pa.Table], *, flagged: bool) -> Iterator[pa.Table]:
-        """The rows whose flag is `flagged`; `pieces` are all pieces of the table."""
-        first = 0
+        """The files whose flag is `flagged`; `pieces` are all pieces of the version.
+
+        Raises CorruptLogError, at the latest after the last piece, if the files come in another order than at first.
+        """
+        first = checksum = 0
         for piece in pieces:
             flags = self._flags[first : first + piece.num_rows]
             first += piece.num_rows
+            if first > len(self._flags):
+                break
+            checksum = _checksum(piece.column("path"), checksum)
             chosen = flags.count(1) if flagged else flags.count(0)
             if chosen == piece.num_rows:
                 yield piece
             elif chosen:
                 yield piece.filter(mask_of(flags if flagged else flags.translate(_INVERTED)))
+        if first != len(self._flags) or checksum != self._checksum:
+            raise CorruptLogError(
+                f"{self._table}: the files of a version came in another order than at first: a file of its checkpoint "
+                "is damaged, or was replaced meanwhile. What was being written is discarded. Run the operation again",
+                table=self._table,
+            )
+
+
+def _checksum(paths: pa.Array | pa.ChunkedArray, checksum: int) -> int:
+    """The checksum of these paths after those of `checksum`."""
+    text = "".join(f"{path}\n" for path in paths.to_pylist())
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"), checksum)
 
 
 _INVERTED = bytes([1, 0]) + bytes(range(2, 256))
@@ -88,7 +114,8 @@ def compared(
 
     Args:
         table: The table's root.
-        wanted: The files that the table shall have, in pieces with the columns "path", "deletionVector" and "size".
+        wanted: The files that the table shall have, in pieces with the columns "path", "deletionVector" and "size". If
+            their version has other paths for them, these are in the column "original".
         now: The files that it has.
         tombstones: Its tombstones.
         size_in_bytes: About the bytes of all these in checkpoints.
@@ -105,8 +132,8 @@ def compared(
     return Comparison(new.flags, old.flags, gone.flags, *counts)
 
 
-def among(table: str, sought: Iterable[pa.Table], files: Iterable[pa.Table], size_in_bytes: int) -> RowFlags:
-    """Flags of those `files` that are among the files `sought`, by path and deletion vector.
+def flags_of(table: str, sought: Iterable[pa.Table], files: Iterable[pa.Table], size_in_bytes: int) -> RowFlags:
+    """Flags of all `files`, which are set for those that are also in `sought`, by path and deletion vector.
 
     The parameters are as in `compared`. Raises StorageError.
     """
@@ -136,7 +163,7 @@ class _Side:
 
     def __init__(self, table: str, buckets: Buckets) -> None:
         self.table = table
-        self.flags = RowFlags()
+        self.flags = RowFlags(table)
         self._buckets = buckets
 
     def sort(self, pieces: Iterable[pa.Table], seed: int) -> None:
@@ -149,8 +176,10 @@ class _Side:
 
     def _keys(self, pieces: Iterable[pa.Table]) -> Iterator[pa.StructArray]:
         for piece in pieces:
-            for batch in piece.select(["path", "deletionVector", "size"]).to_batches(max_chunksize=rows.PIECE_ROWS):
-                first = self.flags.extend(len(batch))
+            original = "original" if "original" in piece.column_names else "path"
+            names = ["path", "deletionVector", "size", *({original} - {"path"})]
+            for batch in piece.select(names).to_batches(max_chunksize=rows.PIECE_ROWS):
+                first = self.flags.extend(batch.column(original))
                 columns = [
                     canonical_column(batch.column("path"), self.table),
                     vector_ids(batch.column("deletionVector")),

@@ -17,8 +17,8 @@ LINES = 1 << 13
 
 
 class BulkActions(Protocol):
-    """What a commit does to the files of a large table: it removes all of them or those of some partitions, or replaces
-    them by those of a version.
+    """What a commit does to the files of a large table: it removes all or some of them, and may add these again, or it
+    replaces all of them by those of a version.
     """
 
     @property

@@ -25,7 +25,10 @@ class FileChoice(Protocol):
     """Tells which files of a version a commit removes."""
 
     def filtered(self, pieces: "Iterable[pa.Table]", *, flagged: bool) -> "Iterator[pa.Table]":
-        """The files of `Snapshot.pieces` that are removed; if `flagged` is false, those that stay."""
+        """The files that are removed; if `flagged` is false, those that stay.
+
+        `pieces` are all of `Snapshot.pieces`. Raises CorruptLogError if their order matters and isn't as before.
+        """
 
 
 @dataclass(frozen=True)

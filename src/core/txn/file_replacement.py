@@ -249,7 +249,7 @@ def _compared(
             new = converted(piece)
             if check is not None:
                 check(piece, new)
-            yield new
+            yield new.append_column("original", piece.column("path"))
 
     def old_files(now: Snapshot) -> "Iterator[pa.Table]":
         nonlocal there

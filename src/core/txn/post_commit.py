@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 _PART_SIZE = 1_000_000
 """The most files in one part of the checkpoint after a removal of all files, unless the session sets it."""
 _PART_SIZE_WITH_STATS = 400_000
-"""The same after files were added: with their statistics, this is a file of some 80 MiB, and readers fetch eight."""
+"""The same if files stay or were added: with statistics, this is a file of some 80 MiB, and readers fetch eight."""
 _NO_CHECKSUM = "its checksum wasn't written"
 
 
@@ -115,7 +115,8 @@ def _after_bulk(
         if written is None:
             log.snapshot()
             written = log.snapshot(version)
-        log.write_checkpoint(written, part_size=_PART_SIZE_WITH_STATS if bulk.num_added else _PART_SIZE)
+        only_removes = bulk.every_file and not bulk.num_added
+        log.write_checkpoint(written, part_size=_PART_SIZE if only_removes else _PART_SIZE_WITH_STATS)
         log.forget()
         snapshot = log.snapshot(version)
     except Exception:

@@ -1,13 +1,14 @@
 """Collects what a command does to very many files, slice by slice, on the local disk, and makes one removal of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ...errors import CorruptLogError
+from ..log.checkpoint_file import DamagedCheckpointError
 from ..log.columns import DELETION_VECTOR, FILE_SCHEMA, table_of
-from ..log_maintenance.compared_files import among
+from ..log_maintenance.compared_files import RowFlags, flags_of
 from ..log_maintenance.table_buckets import TableBuckets
 from ..protocol.actions import AddFile
 from .bulk_removal import BulkRemoval, FilesAddedAgain
@@ -24,8 +25,7 @@ _ADDS = FILE_SCHEMA.append(pa.field("stats", pa.string()))
 class SlicedRemoval:
     """The removals of the slices of a command that reads `snapshot`.
 
-    In memory is one slice at a time, and at the end, one byte for each file of the version. `num_files` is the number
-    of removed files.
+    In memory is one byte for each file of the version, at the end. `num_files` is the number of removed files.
     """
 
     def __init__(self, snapshot: "Snapshot") -> None:
@@ -51,14 +51,15 @@ class SlicedRemoval:
 
         Raises CorruptLogError if the version has another number of these files; StorageError.
         """
-        base = self._snapshot.base
-        size = self.num_files if base is None else base.size_in_bytes
-        flags = among(self._snapshot.table, self._stored.tables(_REMOVED), self._pieces(), size)
+        try:
+            flags = self._flags()
+        except DamagedCheckpointError:
+            flags = self._flags()  # now the version is read from other files of the log
         if flags.count != self.num_files:
             raise CorruptLogError(
                 f"{self._snapshot.table}: a command changes {self.num_files} files of version "
                 f"{self._snapshot.version}, but this version has {flags.count} files with their names: its checkpoint "
-                "has a file twice, or was replaced meanwhile; nothing was committed",
+                "has a file twice; nothing was committed",
                 table=self._snapshot.table,
                 version=self._snapshot.version,
             )
@@ -75,8 +76,10 @@ class SlicedRemoval:
             added=added,
         )
 
-    def _pieces(self) -> Iterator[pa.Table]:
-        return self._snapshot.pieces(with_stats=False)
+    def _flags(self) -> RowFlags:
+        base, pieces = self._snapshot.base, self._snapshot.pieces(with_stats=False)
+        size = self.num_files if base is None else base.size_in_bytes
+        return flags_of(self._snapshot.table, self._stored.tables(_REMOVED), pieces, size)
 
     def close(self) -> None:
         """Delete the data."""

@@ -231,8 +231,8 @@ class Transaction:
             user_metadata: `commitInfo.userMetadata`; `None`: the session's setting.
             tags: `commitInfo.tags`.
             engine_info: `commitInfo.engineInfo`.
-            bulk: Removes files of the version that was read (`actions` then remove none), or replaces all of them by
-                those of another version (`actions` then have none); in pieces.
+            bulk: Removes files of the version that was read (`actions` then remove none of these), or replaces all of
+                them by those of another version (`actions` then have none); in pieces.
 
         Returns:
             The commit, which is then in the log.

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 
 import pyarrow as pa
 
-from ...core.protocol import row_tracking
+from ...core.protocol import properties, row_tracking
+from ...core.protocol.actions import AddFile
 from ...core.txn.sliced_removal import SlicedRemoval
 from ...engine.read import scan
 from .command import Command
@@ -33,6 +35,8 @@ class Slices:
         self._total: Removal | None = None
         self._stored: SlicedRemoval | None = None
         self._tracks_rows = row_tracking.supported(command.txn.protocol)
+        configuration = command.txn.metadata.configuration
+        self._suspended = self._tracks_rows and bool(properties.get(configuration, "rowTrackingSuspended"))
 
     def add(self, removal: Removal, *, last: bool) -> None:
         """Add the removal of a slice; `last`: no other follows. Raises StorageError."""
@@ -50,16 +54,24 @@ class Slices:
 
     def _store(self, removal: Removal, stored: SlicedRemoval) -> None:
         """Move the removed files, and those that are added again, from the lists of the removal to the disk."""
-        before = {add.path for add in removal.removed}
-        again = {add.path: add for add in removal.added if add.path in before}
+        paths = {add.path for add in removal.removed}
+        again = {add.path: self._without_row_ids(add) for add in removal.added if add.path in paths}
         # The commit assigns missing row ids to actions only.
-        lacking = {path for path, add in again.items() if self._tracks_rows and add.base_row_id is None}
+        lacking = {path for path, add in again.items() if self._lacks_row_ids(add)}
         moved = Removal([add for add in removal.removed if add.path not in lacking])
         moved.added = [add for path, add in again.items() if path not in lacking]
         stored.put(moved.removed, moved.added)
         removal.counts_in_bulk += moved.counts
         removal.removed = [add for add in removal.removed if add.path in lacking]
         removal.added = [add for add in removal.added if add.path not in again or add.path in lacking]
+
+    def _without_row_ids(self, add: AddFile) -> AddFile:
+        """While row tracking is suspended, files have no ids."""
+        return replace(add, base_row_id=None, default_row_commit_version=None) if self._suspended else add
+
+    def _lacks_row_ids(self, add: AddFile) -> bool:
+        lacking = add.base_row_id is None or add.default_row_commit_version is None
+        return lacking and self._tracks_rows and not self._suspended
 
     def total(self) -> Removal:
         """The removal of all slices. Raises CorruptLogError, StorageError."""

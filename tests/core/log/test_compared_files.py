@@ -11,9 +11,9 @@ from tablelog.core import AddFile
 from tablelog.core.log.columns import FILE_SCHEMA, REMOVE_SCHEMA, adds_of, removes_of, table_of
 from tablelog.core.log.replay import CommitOverlay
 from tablelog.core.log_maintenance import compared_files
-from tablelog.core.log_maintenance.compared_files import RowFlags, among, compared
+from tablelog.core.log_maintenance.compared_files import RowFlags, compared, flags_of
 from tablelog.core.protocol.actions import DeletionVectorDescriptor
-from tablelog.errors import InvalidArgumentError, StorageError
+from tablelog.errors import CorruptLogError, InvalidArgumentError, StorageError
 
 ROOT = "file:///tmp/a%20table"
 _VECTORS = (
@@ -80,10 +80,39 @@ def test_the_files_among_others(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
     sought, files = _files(dice, 200), _files(dice, 200)
     wanted = {key(add) for add in sought}
     pieces = _pieces(dice, table_of(files, FILE_SCHEMA))
-    flags = among(ROOT, _pieces(dice, table_of(sought, FILE_SCHEMA)), iter(pieces), 50)
+    flags = flags_of(ROOT, _pieces(dice, table_of(sought, FILE_SCHEMA)), iter(pieces), 50)
     expected = [add for add in files if key(add) in wanted]
     assert [a for piece in flags.filtered(pieces, flagged=True) for a in adds_of(piece)] == expected
     assert 0 < flags.count == len(expected) < len(files)
+
+
+@pytest.mark.parametrize("flagged", [True, False])
+def test_another_order_of_the_files_is_an_error(flagged: bool) -> None:
+    """As when a checkpoint is found damaged, and other files of the log replace it."""
+    files = [AddFile(f"x{number}", {}, 1, 1, True) for number in range(6)]
+    orders = [
+        files,
+        [*files[3:], *files[:3]],
+        files[:5],
+        [*files, files[0]],
+        [*files[:5], AddFile("y", {}, 1, 1, True)],
+    ]
+    first, *others = ([table_of(order, FILE_SCHEMA)] for order in orders)
+    flags = flags_of(ROOT, [table_of(files[1:3], FILE_SCHEMA)], first, 1)
+    assert sum(piece.num_rows for piece in flags.filtered(first, flagged=flagged)) == (2 if flagged else 4)
+    for other in others:
+        with pytest.raises(CorruptLogError, match="came in another order"):
+            list(flags.filtered(other, flagged=flagged))
+
+
+def test_files_that_get_other_paths() -> None:
+    """A clone compares the new paths; the source has the original ones."""
+    source = table_of([AddFile(name, {}, 1, 1, True) for name in ("a", "b")], FILE_SCHEMA)
+    paths = pa.array(["file:///source/a", "file:///source/b"])
+    wanted = source.set_column(0, "path", paths).append_column("original", source.column("path"))
+    now = table_of([AddFile("file:///source/a", {}, 1, 1, True)], FILE_SCHEMA)
+    found = compared(ROOT, [wanted], [now], [], 1)
+    assert [piece.column("path").to_pylist() for piece in found.added.filtered([source], flagged=True)] == [["b"]]
 
 
 def test_two_files_with_one_path() -> None:

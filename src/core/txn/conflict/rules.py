@@ -10,8 +10,8 @@ SnapshotIsolation):
 
 0. I drop a feature: any winner is a conflict, because it may have brought back traces of the feature.
 1. The winner changed the protocol: a conflict if I write one too, if a feature was dropped, or if a feature was added
-   that decides how files are written and I add files (all levels). The caller checks whether it can write the new
-   protocol at all (`features`).
+   that decides how files are written and I add files (all levels). So is row tracking if I add files in bulk, whose
+   row ids aren't assigned at each attempt. The caller checks whether it can write the new protocol at all (`features`).
 2. The winner changed the metadata: a conflict (all levels), unless I write none and my files are valid under the new
    metadata too (`metadata_changes`; the new metadata then applies to my commit as well).
 3. Both write the same metadata domain: a conflict (all levels). The domain of row tracking is an exception: each
@@ -52,6 +52,7 @@ from ...protocol.column_mapping import ColumnMapping
 from ...protocol.features import BINDS_FILES, supported
 from ...protocol.paths import canonical
 from ...protocol.row_tracking import DOMAIN as ROW_TRACKING_DOMAIN
+from ...protocol.row_tracking import FEATURE as ROW_TRACKING
 from ...skipping import predicates
 from . import metadata_changes
 from .isolation import IsolationLevel
@@ -155,6 +156,13 @@ def _check_protocol(staged: Staged, winner: Winner) -> Staged:
             staged,
             winner,
             f"added the feature {min(binding)}, which decides how files are written",
+        )
+    if staged.adds_in_bulk and ROW_TRACKING in after - before:
+        raise _conflict(
+            ProtocolChangedException,
+            staged,
+            winner,
+            f"added the feature {ROW_TRACKING}: the files that this transaction adds have no row ids",
         )
     return replace(staged, protocol=winner.protocol)
 
