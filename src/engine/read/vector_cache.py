@@ -7,9 +7,12 @@ from collections.abc import Iterable, Mapping
 from ...core.protocol.actions import DeletionVectorDescriptor
 from ...core.protocol.deletion_vectors import DeletedRows
 
+OVERHEAD = 1 << 10
+"""The memory that a vector takes beside its stored bytes, as measured: a vector of one row has 34 of these."""
+
 
 class VectorCache:
-    """Deletion vectors by table and descriptor, up to `most_bytes` of their stored sizes. Threads may share it."""
+    """Deletion vectors by table and descriptor, up to about `most_bytes` of memory. Threads may share it."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -35,12 +38,12 @@ class VectorCache:
         with self._lock:
             for vector, rows in vectors.items():
                 if (table, vector) not in self._rows:
-                    self._bytes += vector.size_in_bytes
+                    self._bytes += vector.size_in_bytes + OVERHEAD
                 self._rows[table, vector] = rows
                 self._rows.move_to_end((table, vector))
             while len(self._rows) > 1 and self._bytes > self._most_bytes:
                 (_, removed), _ = self._rows.popitem(last=False)
-                self._bytes -= removed.size_in_bytes
+                self._bytes -= removed.size_in_bytes + OVERHEAD
 
     def clear(self) -> None:
         """Remove all vectors: they are read again."""
@@ -49,5 +52,5 @@ class VectorCache:
             self._bytes = 0
 
 
-SHARED = VectorCache(64 << 20)
+SHARED = VectorCache(128 << 20)
 """The cache of this process."""
