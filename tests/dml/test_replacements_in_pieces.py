@@ -16,12 +16,14 @@ from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import AddFile, DeltaLog, Operation
 from tablelog.core.log.columns import adds_of, removes_of
+from tablelog.core.table.snapshot import Snapshot
 from tablelog.core.txn import bulk_actions
 from tablelog.core.txn.file_replacement import FileReplacement
 from tablelog.errors import (
     AppendOnlyTableError,
     ConcurrentAppendException,
     ConcurrentDeleteReadException,
+    CorruptLogError,
     DeltaConcurrentModificationException,
     InvalidArgumentError,
     MissingDataFileError,
@@ -364,6 +366,27 @@ def test_missing_files(
     with settings(spark, {IGNORE_MISSING_FILES.key: "true"}):
         table.delta.restoreToVersion(version)
     assert in_pieces == ["lines"]
+
+
+def test_files_that_come_in_another_order(
+    tables: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a checkpoint is found damaged after the comparison: nothing is committed."""
+    table = copy_of(tables["plain"], "another order")
+    version, before = before_overwrite(table), table.version
+    conf.forget()
+    pieces = Snapshot.pieces
+
+    def in_reverse(self: Snapshot, *, with_stats: bool) -> Any:
+        return reversed(
+            [piece.take(list(range(piece.num_rows))[::-1]) for piece in pieces(self, with_stats=with_stats)]
+        )
+
+    with monkeypatch.context() as patched:
+        _between(patched, lambda: patched.setattr(Snapshot, "pieces", in_reverse))
+        with pytest.raises(CorruptLogError, match="came in another order than at first"):
+            table.delta.restoreToVersion(version)
+    assert table.version == before
 
 
 def _decoded(path: str) -> str:
