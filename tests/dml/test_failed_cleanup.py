@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,6 +37,7 @@ def test_the_error_of_the_command_is_reported_and_all_routes_are_cleaned(caplog:
     command: Any = object.__new__(Command)
     command.log = SimpleNamespace(table="file:///t")
     command.txn = SimpleNamespace(may_be_committed=False)
+    command.resources = ExitStack()
     broken, healthy = _Removed(StorageUnavailableError("the store is down")), _Removed()
     command._written = [(broken, ["a"]), (healthy, ["b"])]
     with caplog.at_level(logging.WARNING), pytest.raises(ConcurrentAppendException), command.discarded_on_failure():
