@@ -16,6 +16,7 @@ from support.large_logs import LARGE, large, noted_selections, outcome, twelve_f
 from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import DeltaLog
+from tablelog.core.log import checkpoint
 from tablelog.core.table import clustering
 from tablelog.dml.command.command import Command
 from tablelog.engine.read import file_groups
@@ -183,6 +184,7 @@ def test_commands_in_threads_search_their_own_groups(
     small, *others = (copy_of(base, f"thread {number} {command}") for number in range(3))
     GROUPED[command](small)
     monkeypatch.setattr(file_groups, "MOST_FILES", 4)
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", 0)  # the MERGE's source is the table: its read loads no columns
     conf.forget()
     selected = noted_selections(monkeypatch)
     with settings(base.spark, LARGE), ThreadPoolExecutor(2) as pool:
