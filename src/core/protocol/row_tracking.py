@@ -38,6 +38,16 @@ def supported(protocol: Protocol) -> bool:
     return FEATURE in features.supported(protocol)
 
 
+def suspended(metadata: Metadata) -> bool:
+    """Whether files of a table that supports row tracking lose their row ids, and get none."""
+    return bool(properties.get(metadata.configuration, "rowTrackingSuspended"))
+
+
+def without_ids(add: AddFile) -> AddFile:
+    """The file without row ids."""
+    return replace(add, base_row_id=None, default_row_commit_version=None)
+
+
 def enabled(protocol: Protocol, metadata: Metadata) -> bool:
     """Whether every row of the table has a stable id that commands preserve."""
     return supported(protocol) and bool(properties.get(metadata.configuration, "enableRowTracking"))
@@ -119,16 +129,16 @@ def assigned(
     """
     if not supported(protocol) or not any(isinstance(action, AddFile) for action in actions):
         return actions
-    suspended = bool(properties.get(metadata.configuration, "rowTrackingSuspended"))
+    no_ids = suspended(metadata)
     result: list[Action] = []
     reached = highest
-    if not suspended:
+    if not no_ids:
         existing = [(a.base_row_id, a.stats) for a in actions if isinstance(a, AddFile) and a.base_row_id is not None]
         reached = max([highest, *(base + (num_records(text) or 0) - 1 for base, text in existing if base > highest)])
     for action in actions:
         if isinstance(action, AddFile):
-            if suspended:
-                action = replace(action, base_row_id=None, default_row_commit_version=None)
+            if no_ids:
+                action = without_ids(action)
             else:
                 base, since = action.base_row_id, action.default_row_commit_version
                 if base is None:

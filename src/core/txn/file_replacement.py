@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from ..log.replay import NO_FILES, CommitOverlay, Header, Totals
-from ..protocol import iceberg_compat, properties, row_tracking
+from ..protocol import iceberg_compat, row_tracking
 from ..protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile
 from ..protocol.codec import serialise
 from ..protocol.column_mapping import ColumnMapping
@@ -209,7 +209,7 @@ def file_replacement(
     from ..log.checkpoint_file import DamagedCheckpointError
 
     numbered = row_tracking.supported(protocol)
-    if numbered and properties.get(metadata.configuration, "rowTrackingSuspended"):
+    if numbered and row_tracking.suspended(metadata):
         numbered, converted = False, _without_row_ids(converted)
     columns = ColumnMapping.of(protocol, metadata).physical_partition_columns
     try:
