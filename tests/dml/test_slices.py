@@ -1,5 +1,6 @@
 """Commands that change very many files of a large log change one slice of them after the other, in one commit."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -318,6 +319,21 @@ def test_a_blind_append_between_stays(
     assert len(puts) > 1
     assert (800, 1) in rows_of(table)
     _check_checkpoint(table)
+
+
+@pytest.mark.slow
+def test_commands_in_threads_have_their_own_slices(
+    base: Table, slices: dict[str, list[int]], puts: list[tuple[int, int]]
+) -> None:
+    small, *others = (copy_of(base, f"thread {number}") for number in range(3))
+    SLICED["update"](small)
+    assert not puts
+    conf.forget()
+    with settings(base.spark, LARGE), ThreadPoolExecutor(2) as pool:
+        list(pool.map(SLICED["update"], others))
+    assert len(puts) > 3
+    assert [rows_of(table) for table in others] == [rows_of(small)] * 2
+    assert [_told(table) for table in others] == [_told(small)] * 2
 
 
 @pytest.mark.slow
