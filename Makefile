@@ -21,7 +21,7 @@ WITH_JAVA = JAVA_HOME="$(abspath $(VENV))/java"
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-core test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-stores-scale bench-writers soak interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
+.PHONY: help install demo test test-core test-docs test-slow test-failures test-cluster test-tpc servers test-servers conformance conformance-other-servers check lint types layers wheel bench bench-stores bench-stores-scale bench-writers soak interop interop-sql test-sparks test-dbt test-connect test-matrix simulate fuzz docs release-check clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,9 +48,9 @@ install: $(BIN)/.ready  ## A virtual environment with tablelog and all that its 
 demo: $(BIN)/.ready  ## The main job on real data: a year of flights, written, corrected, deleted from, read back
 	@$(WITH_JAVA) $(BIN)/python demo/flights.py
 
-# What has a target of its own below: other engines, servers, killed processes, clusters, TPC-H and TPC-DS, dbt, and
-# Spark Connect, whose client can't be in one process with a classic session.
-OTHERS := $(addprefix --ignore=tests/,interop servers failures cluster tpc dbt_project connect matrix/scenarios)
+# What has a target of its own below: the code of the documentation, other engines, servers, killed processes, clusters,
+# TPC-H and TPC-DS, dbt, and Spark Connect, whose client can't be in one process with a classic session.
+OTHERS := $(addprefix --ignore=tests/,docs interop servers failures cluster tpc dbt_project connect matrix/scenarios)
 
 test: $(BIN)/.class-archive  ## All fast tests (budget: 15 minutes on 2 cores)
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m "not slow" -n 2 --dist loadfile
@@ -61,7 +61,10 @@ test-core: $(BIN)/.ready  ## Those of them that need no JVM: the edit loop
 		-m "not slow and not thorough" -n 2 --dist loadfile \
 		--ignore=tests/logstore/test_hadoop_sidecars.py
 
-test-slow: $(BIN)/.class-archive  ## The slow ones: 17,000 schedules, every name of a column, every bad expression, ...
+test-docs: $(BIN)/.class-archive  ## The code of each page and of the README does what the page shows; the pages are complete
+	$(WITH_JAVA) $(BIN)/python -m pytest tests/docs -n 2
+
+test-slow: $(BIN)/.class-archive  ## The slow ones, and of tests with many cases those that `make test` leaves out
 	$(WITH_JAVA) $(BIN)/python -m pytest tests $(OTHERS) -m slow
 
 test-failures: $(BIN)/.class-archive  ## Every pair of commands raced; drivers and workers killed in the midst of them; full disks

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 
-from support import java, shares
+from support import java, other_cases, shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,9 @@ def pytest_report_header() -> str:
     return f"share of the cases of each test: {shares.SHARE}"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    other_cases.mark_other_cases(items)
     selected, others = shares.select_share(items)
     if others:
         config.hook.pytest_deselected(items=others)

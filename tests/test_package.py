@@ -6,6 +6,9 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
+from support.other_cases import mark_other_cases
 from support.shares import select_share
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,3 +52,28 @@ def test_shares_of_the_tests_are_all_of_them() -> None:
         ["a::x[2]", "b::x", "b::y"],
         ["a::y", "b::x", "b::y"],
     ]
+
+
+class Case(SimpleNamespace):
+    """As much of a case as the choice of cases needs."""
+
+    def get_closest_marker(self, name: str) -> str | None:
+        return name if name in self.markers else None
+
+    def add_marker(self, marker: pytest.MarkDecorator) -> None:
+        self.markers.append(marker.name)
+
+
+def test_the_first_and_the_last_case_of_a_test_with_spark_are_fast() -> None:
+    def case(name: str, *markers: str, fixtures: tuple[str, ...] = ("spark",)) -> Case:
+        return Case(nodeid=name, markers=list(markers), fixturenames=fixtures)
+
+    items = [
+        *(case(f"a::x[{letter}]") for letter in "abcd"),
+        case("a::y"),
+        *(case(f"a::z[{letter}]", fixtures=()) for letter in "abc"),
+        *(case("b::x[a]"), case("b::x[b]", "slow"), case("b::x[c]"), case("b::x[d]", "slow")),
+    ]
+    mark_other_cases(items)  # type: ignore[arg-type]
+    slow = [item.nodeid for item in items if "slow" in item.markers]
+    assert slow == ["a::x[b]", "a::x[c]", "b::x[b]", "b::x[d]"]

@@ -54,6 +54,7 @@ def shrunk(table: ArrowTable) -> ArrowTable:
     return table
 
 
+@pytest.mark.many
 @pytest.mark.parametrize(
     ("line", "doing", "result"), COUNTED + UNCOUNTED, ids=[line.split()[0] for line, _, _ in COUNTED + UNCOUNTED]
 )
@@ -73,6 +74,7 @@ def test_a_bar_is_shown_until_the_result(
     assert result in piped.out
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("words", [("cat",), ("cat", "--json"), ("export",)])
 def test_rows_that_go_to_a_file_have_a_bar(words: tuple[str, ...], table: ArrowTable, tmp_path: Path) -> None:
     with (tmp_path / "rows").open("wb") as file:

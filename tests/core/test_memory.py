@@ -29,6 +29,7 @@ def rewritten(log: DeltaLog, times: int, files: int) -> list[int]:
     return held
 
 
+@pytest.mark.slow
 def test_a_handle_that_alone_writes_a_table_takes_each_checkpoint_for_its_base() -> None:
     """What its commits say would else stay in memory for as long as the handle lives: 60,000 actions here."""
     log = memory_table.table(checkpointInterval="50")

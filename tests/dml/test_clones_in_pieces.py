@@ -128,6 +128,7 @@ def test_the_same_as_of_a_small_log(
     assert large.rows("id") == sources[name].rows("id")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["features", "plain"])
 def test_a_version_and_a_clone_of_a_clone(
     sources: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
@@ -156,6 +157,7 @@ def test_a_version_and_a_clone_of_a_clone(
     assert not all(of_clone for *_, of_clone in states[0])
 
 
+@pytest.mark.slow
 def test_what_follows(sources: dict[str, Table], in_pieces: list[str], tmp_path: Path) -> None:
     """Changes, checkpoints, VACUUM, RESTORE and replacement of a clone."""
     source = sources["features"]
@@ -180,6 +182,7 @@ def test_what_follows(sources: dict[str, Table], in_pieces: list[str], tmp_path:
     assert in_pieces == ["lines", "lines", "lines"]
 
 
+@pytest.mark.slow
 def test_by_sql(sources: dict[str, Table], in_pieces: list[str], tmp_path: Path) -> None:
     source = sources["plain"]
     statement = f"CREATE OR REPLACE TABLE delta.`{tmp_path}/sql` SHALLOW CLONE delta.`{source.path}`"
@@ -190,6 +193,7 @@ def test_by_sql(sources: dict[str, Table], in_pieces: list[str], tmp_path: Path)
     assert Table(source.spark, tmp_path / "sql").rows("id") == source.rows("id")
 
 
+@pytest.mark.slow
 def test_a_session_default_gives_row_ids(
     sources: dict[str, Table], in_pieces: list[str], tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -213,6 +217,7 @@ def test_a_session_default_gives_row_ids(
     assert table.rows("id") == sources["plain"].rows("id")
 
 
+@pytest.mark.slow
 def test_a_table_that_is_created_meanwhile(
     sources: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -230,6 +235,7 @@ def test_a_table_that_is_created_meanwhile(
     assert table.rows() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_failed_write(
     sources: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -251,6 +257,7 @@ def test_nothing_is_left_of_a_failed_write(
         DeltaLog.for_path(str(tmp_path / "clone")).snapshot()
 
 
+@pytest.mark.slow
 def test_a_failed_checkpoint_doesnt_undo_the_commit(
     sources: dict[str, Table],
     in_pieces: list[str],
@@ -271,6 +278,7 @@ def test_a_failed_checkpoint_doesnt_undo_the_commit(
     assert table.rows("id") == sources["features"].rows("id")
 
 
+@pytest.mark.slow
 def test_what_is_refused(sources: dict[str, Table], in_pieces: list[str], tmp_path: Path, spark: SparkSession) -> None:
     """Files outside of the table, a file without partition values, and one without its number of rows."""
     source = copy_of(sources["plain"], "refused")
@@ -295,6 +303,7 @@ def test_what_is_refused(sources: dict[str, Table], in_pieces: list[str], tmp_pa
         assert not [path for path in (tmp_path / f"clone {number}").rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_replaced_by_the_commits(
     sources: dict[str, Table], in_pieces: list[str], tmp_path: Path
 ) -> None:
@@ -316,6 +325,7 @@ _VECTORS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "root", ["/tmp/x y", "file:///tmp/x%20y", "s3://bucket/k%25", "hdfs://h:8020/", "abfss://c@a/t"]
 )

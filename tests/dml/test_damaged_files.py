@@ -46,6 +46,7 @@ def data_file(table: Table) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tracked", ["false", "true"])
 def test_a_file_whose_last_rows_are_damaged(spark: SparkSession, tmp_path: Path, skipping: None, tracked: str) -> None:
     for number, (name, command) in enumerate(COMMANDS.items()):

@@ -1,4 +1,4 @@
-"""A checkpoint that is found damaged in the midst of a command that changes very many files in slices."""
+"""Damaged checkpoints and data files, found in the midst of a command that changes very many files in slices."""
 
 import logging
 from collections.abc import Callable
@@ -14,11 +14,12 @@ from support.grouped_commands import slices_of
 from support.large_logs import LARGE, twelve_files
 from support.large_tables import between
 from support.spark_tables import Table
-from support.table_work import settings
+from support.table_work import by_route, settings
 from tablelog.core import DeltaLog
 from tablelog.core.log import checkpoint
 from tablelog.core.txn.sliced_removal import SlicedRemoval
-from tablelog.errors import CorruptLogError
+from tablelog.errors import CorruptLogError, MissingDataFileError, UnreadableDataFileError
+from tablelog.settings.declarations import DELETE_BY_VECTORS
 from tablelog.spark import conf
 
 
@@ -64,6 +65,7 @@ def _without_checkpoints(table: Table) -> Any:
     return rows_of(table)
 
 
+@pytest.mark.slow
 def test_before_the_slices_are_joined(base: Table, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The version is then read from other files of the log."""
     table = copy_of(base, "before")
@@ -98,6 +100,7 @@ def test_before_the_commit(base: Table, monkeypatch: pytest.MonkeyPatch) -> None
     assert _without_checkpoints(table) == before
 
 
+@pytest.mark.slow
 def test_before_the_checkpoint(
     base: Table, expected: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -117,3 +120,54 @@ def test_before_the_checkpoint(
     with suppress(CorruptLogError):  # the old checkpoint is damaged
         assert rows_of(table) == expected
     assert _without_checkpoints(table) == expected
+
+
+def _removed(path: Path) -> None:
+    path.unlink()
+
+
+def _of_a_stranger(path: Path) -> None:
+    path.write_bytes(b"PAR1" + bytes(range(200)) + b"\xff\xff\xff\x7fPAR1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_vectors", ["true", "false"])
+@pytest.mark.parametrize("route", ["native", "arrow"])
+@pytest.mark.parametrize(
+    ("change", "error"), [(_removed, MissingDataFileError), (_of_a_stranger, UnreadableDataFileError)]
+)
+def test_data_files_after_the_first_slice(
+    base: Table,
+    expected: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Path], None],
+    error: type[Exception],
+    route: str,
+    by_vectors: str,
+) -> None:
+    """Nothing is left of the command. It runs once the files are back."""
+    table = copy_of(base, f"data files {change.__name__} {route} {by_vectors}")
+    before, names = rows_of(table), table.data_files()
+    contents = {path: path.read_bytes() for path in map(table.root.joinpath, names) if path.suffix == ".parquet"}
+    put, calls = SlicedRemoval.put, []
+
+    def damaging(self: SlicedRemoval, *args: Any) -> None:
+        calls.append(args)
+        if len(calls) == 1:
+            for path in contents:
+                change(path)
+                path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        put(self, *args)
+
+    with settings(table.spark, {**by_route(route), DELETE_BY_VECTORS.key: by_vectors}):
+        with pytest.raises(error):
+            _delete_in_slices(table, monkeypatch, lambda patched: patched.setattr(SlicedRemoval, "put", damaging))
+        assert calls
+        assert table.version == base.version
+        for path, content in contents.items():
+            path.write_bytes(content)
+        conf.forget()
+        assert set(table.root.rglob("*-*.parquet")) - set(table.root.glob("_delta_log/*")) == set(contents)
+        assert rows_of(table) == before
+        _delete_in_slices(table, monkeypatch, lambda patched: None)
+    assert rows_of(table) == expected

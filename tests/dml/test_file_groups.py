@@ -79,6 +79,7 @@ def test_a_condition_that_excludes_few_files_is_searched_in_groups(
     assert jobs.count("Filters") > 2  # the first one counts the files, each other reads a part of the checkpoint
 
 
+@pytest.mark.slow
 def test_a_row_that_matches_twice_is_found_in_its_group(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is an error, though no clause changes a row of its file."""
     table = copy_of(base, "matches twice")
@@ -90,13 +91,9 @@ def test_a_row_that_matches_twice_is_found_in_its_group(base: Table, monkeypatch
     assert table.version == base.version
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("command", "most"),
-    [
-        ("optimize", 6),
-        ("zorder", 6),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("purge", 1), ("optimize", 1), ("zorder", 2))),
-    ],
+    ("command", "most"), [("optimize", 6), ("zorder", 6), ("purge", 1), ("optimize", 1), ("zorder", 2)]
 )
 def test_very_many_files_are_rewritten_in_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, command: str, most: int
@@ -128,6 +125,7 @@ def test_very_many_files_are_rewritten_in_groups(
         assert other.version == base.version
 
 
+@pytest.mark.slow
 def test_rows_of_a_group_are_sorted_together(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +148,7 @@ def test_rows_of_a_group_are_sorted_together(
         assert sum(of["numRecords"] for of in stats) == 2000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "committed"), [("delete", 0), ("zorder", 1)])
 def test_an_interrupt_between_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, command: str, committed: int
@@ -177,7 +176,8 @@ def test_an_interrupt_between_groups(
     assert table.data_files() <= named_files(table)
 
 
-@pytest.mark.parametrize("command", ["delete", pytest.param("mirror", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["delete", "mirror"])
 def test_commands_in_threads_search_their_own_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

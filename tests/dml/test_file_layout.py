@@ -59,6 +59,7 @@ def test_a_compaction_that_fails_leaves_the_commit(
     assert "version 0 is committed, but its small files were not compacted" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_clustered_table_is_clustered_once(spark: SparkSession, table: Table, conf: Any) -> None:
     frame = spark.range(6_000).selectExpr("id * 7919 % 1000 a", "id * 104729 % 997 b")
     frame.repartition(2).write.format("delta").clusterBy("a", "b").save(table.path)

@@ -151,6 +151,7 @@ def test_no_keyword_runs_the_code_of_a_stranger(session: SparkSession, tmp_path:
     assert table.read().where("r = 'ab'").count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

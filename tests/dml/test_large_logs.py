@@ -101,6 +101,7 @@ def test_the_same_as_on_a_small_log(base: Table, monkeypatch: pytest.MonkeyPatch
     assert jobs == expected
 
 
+@pytest.mark.slow
 def test_mapped_columns_and_generated_partitions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,7 +136,8 @@ def test_mapped_columns_and_generated_partitions(
         assert jobs == ["Filters"] * 4  # the last one is of the query
 
 
-@pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.slow), 4, 5])
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [1, 4, 5])
 def test_restore(base: Table, monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     """To before the checkpoint, to it, and to a commit after it: only the files that differ are on the driver."""
     before, small, other = base.version, copy_of(base, f"{version}, small"), copy_of(base, f"{version}, large")
@@ -147,6 +149,7 @@ def test_restore(base: Table, monkeypatch: pytest.MonkeyPatch, version: int) -> 
     assert jobs == ["OfPaths"] * (1 if version < 4 else 2)
 
 
+@pytest.mark.slow
 def test_restore_after_large_commits(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the commits have too many files, the executors aren't asked, and the commit is written in pieces."""
     table = copy_of(base, "after large commits")
@@ -159,6 +162,7 @@ def test_restore_after_large_commits(base: Table, monkeypatch: pytest.MonkeyPatc
     assert table.rows("id") == expected
 
 
+@pytest.mark.slow
 def test_vacuum(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table = copy_of(base, "vacuum")
     table.delta.optimize().executeCompaction()
@@ -175,6 +179,7 @@ def test_vacuum(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows_of(table) == rows
 
 
+@pytest.mark.slow
 def test_changes(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table = copy_of(base, "changes")
     table.delta.setProperties({"delta.enableChangeDataFeed": "true"})
@@ -188,6 +193,7 @@ def test_changes(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [("delete", 4), ("delete", 64), ("update_postimage", 661), ("update_preimage", 61)]
 
 
+@pytest.mark.slow
 def test_auto_compaction(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     before, small, other = base.version, copy_of(base, "compacted, small"), copy_of(base, "compacted, large")
     compaction = {AUTO_COMPACT.key: "true", AUTO_COMPACT_MIN_NUM_FILES.key: "3"}
@@ -200,7 +206,8 @@ def test_auto_compaction(base: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     assert jobs == ["RewriteCandidates"] * 2
 
 
-@pytest.mark.parametrize("full", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("full", [False, True])
 def test_clustering(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
     """A cube that is large enough stays, unless it was clustered by another column and all is to be clustered."""
     base = Table(spark, tmp_path / "clustered")
@@ -229,6 +236,7 @@ def _cluster(table: Table, *, full: bool) -> None:
     table.spark.sql(f"OPTIMIZE delta.`{table.path}`{' FULL' if full else ''}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("winner", "error"),
     [
@@ -239,7 +247,7 @@ def _cluster(table: Table, *, full: bool) -> None:
     ],
     ids=["append", "delete", "append elsewhere", "delete elsewhere"],
 )
-@pytest.mark.parametrize("name", ["delete", pytest.param("merge", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["delete", "merge"])
 def test_conflicts(
     base: Table,
     monkeypatch: pytest.MonkeyPatch,

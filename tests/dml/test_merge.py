@@ -335,6 +335,7 @@ def test_rules_of_the_table(spark, tmp_path):
     assert {Path(name).name for name in table.data_files()} == {Path(name).name for name in table.logged_files()}
 
 
+@pytest.mark.slow
 def test_values_that_do_not_fit(spark, tmp_path, conf):
     table = Table(spark, tmp_path / "table")
     row = spark.sql("select 1L id, cast(1 as tinyint) t, 5 v, cast(1 as decimal(3,1)) x, array(1) a")

@@ -62,6 +62,7 @@ def test_nothing_is_lost(table, losing):
     assert loss.replicated == [False]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempts", [1, 3])
 def test_it_starts_again(table, losing, caplog, attempts):
     loss = losing(lambda number: number <= attempts)

@@ -79,6 +79,7 @@ def test_very_many_files_of_partitions(
     assert state(large, known) == state(small, known)
 
 
+@pytest.mark.slow
 def test_very_many_files_of_partitions_by_times(spark: SparkSession, tmp_path: Path, in_pieces: list[str]) -> None:
     """Partition values are compared in the time zone of the session, by a text or a Column."""
     base = Table(spark, tmp_path / "times")
@@ -103,6 +104,7 @@ def test_very_many_files_of_partitions_by_times(spark: SparkSession, tmp_path: P
     assert in_pieces == ["lines"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("winner", "error"),
     [
@@ -154,6 +156,7 @@ def test_a_concurrent_commit_to_other_partitions(
     assert len(gone) == len(DeltaLog.for_path(small.path).snapshot().tombstones)
 
 
+@pytest.mark.slow
 def test_a_table_with_manifests_holds_all_actions(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,6 +185,7 @@ def _changes(table: Table) -> list[Any]:
     return sorted(tuple(row) for row in feed.collect())
 
 
+@pytest.mark.slow
 def test_restore_by_time_and_back_again(tables: dict[str, Table], in_pieces: list[str]) -> None:
     """Each file is added and removed several times; then VACUUM finds nothing that it may delete."""
     table = copy_of(tables["features"], "to and fro")
@@ -208,6 +209,7 @@ def test_restore_by_time_and_back_again(tables: dict[str, Table], in_pieces: lis
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.slow
 def test_restore_of_files_without_row_ids(
     spark: SparkSession, tmp_path: Path, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +253,7 @@ def _between(monkeypatch: pytest.MonkeyPatch, other: Callable[[], Any]) -> None:
     monkeypatch.setattr(CommitLoop, "run", interleaved)
 
 
+@pytest.mark.slow
 def test_restore_that_enables_row_tracking(
     spark: SparkSession, tmp_path: Path, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,6 +276,7 @@ def test_restore_that_enables_row_tracking(
     assert not in_pieces
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
@@ -339,6 +343,7 @@ def test_a_concurrent_commit(
     assert list((table.root / "_delta_log").glob(f"{table.version:020}.checkpoint*"))
 
 
+@pytest.mark.slow
 def test_missing_files(
     tables: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, spark: SparkSession
 ) -> None:
@@ -368,6 +373,7 @@ def test_missing_files(
     assert in_pieces == ["lines"]
 
 
+@pytest.mark.slow
 def test_files_that_come_in_another_order(
     tables: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -395,6 +401,7 @@ def _decoded(path: str) -> str:
     return unquote(path)
 
 
+@pytest.mark.slow
 def test_what_restore_refuses(tables: dict[str, Table], in_pieces: list[str], spark: SparkSession) -> None:
     clone = copy_of(tables["clone"], "refused")
     with settings(spark, {EXTERNAL_PATHS.key: "refuse"}), pytest.raises(UntrustedTableError):
@@ -407,6 +414,7 @@ def test_what_restore_refuses(tables: dict[str, Table], in_pieces: list[str], sp
     assert not in_pieces
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refused", ["_delta_log/", ".checkpoint."], ids=["commit", "afterwards"])
 def test_a_failure(
     tables: dict[str, Table],
@@ -450,13 +458,14 @@ def test_a_failure(
 # --- clones -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "target"),
     [
         ("features", "clone"),
         ("plain", "features"),
-        pytest.param("features", "plain", marks=pytest.mark.slow),
-        pytest.param("clone", "features", marks=pytest.mark.slow),
+        ("features", "plain"),
+        ("clone", "features"),
     ],
 )
 def test_a_clone_in_place_of_a_table(

@@ -94,8 +94,9 @@ def _compare(small: Table, other: Table, name: str, by_vectors: bool, monkeypatc
     _check_checkpoint(other)
 
 
-@pytest.mark.parametrize("by_vectors", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["update", pytest.param("delete", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("by_vectors", [True, False])
+@pytest.mark.parametrize("name", ["update", "delete"])
 def test_row_ids_stay(
     base: Table, puts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, name: str, by_vectors: bool
 ) -> None:
@@ -109,7 +110,8 @@ def test_row_ids_stay(
     assert ids[1] == ids[0]
 
 
-@pytest.mark.parametrize("supported", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("supported", [True, False])
 def test_files_without_row_ids_get_some(
     base: Table, puts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, supported: bool
 ) -> None:
@@ -191,6 +193,7 @@ def _state(table: Table) -> Any:
     return adds, sorted((r.path, str(r.deletion_vector), r.size) for r in removes), snapshot.totals()
 
 
+@pytest.mark.slow
 def test_a_row_that_matches_twice_is_found_in_a_later_slice(base: Table, slices: dict[str, list[int]]) -> None:
     """The files of the first slices are written by then; nothing is left of them."""
     table = copy_of(base, "matches twice")
@@ -202,13 +205,14 @@ def test_a_row_that_matches_twice_is_found_in_a_later_slice(base: Table, slices:
     assert table.data_files() <= named_files(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "by_vectors", "failure"),
     [
         ("update", False, KeyboardInterrupt()),
         ("mirror of other rows", True, StorageError("the disk is full")),
-        pytest.param("delete", True, KeyboardInterrupt(), marks=pytest.mark.slow),
-        pytest.param("mirror of other rows", False, KeyboardInterrupt(), marks=pytest.mark.slow),
+        ("delete", True, KeyboardInterrupt()),
+        ("mirror of other rows", False, KeyboardInterrupt()),
     ],
 )
 def test_nothing_is_left_of_a_command_that_fails_in_a_later_slice(
@@ -242,6 +246,7 @@ def test_nothing_is_left_of_a_command_that_fails_in_a_later_slice(
     assert table.data_files() == files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "error"),
     [("append", ConcurrentAppendException), ("delete", ConcurrentDeleteReadException), ("txn", None)],
@@ -288,6 +293,7 @@ def _renamed(add: Any, path: str) -> Any:
     return type(add)(path, add.partition_values, add.size, 1, True, stats=add.stats)
 
 
+@pytest.mark.slow
 def test_row_tracking_that_comes_between_is_a_conflict(
     base: Table, slices: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +365,7 @@ def test_what_follows(base: Table, slices: dict[str, list[int]], monkeypatch: py
     assert rows_of(table) == before
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_names_a_file_twice(
     base: Table, slices: dict[str, list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

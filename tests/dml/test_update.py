@@ -276,6 +276,7 @@ def test_what_is_refused(numbers: Table) -> None:
     assert numbers.version == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", ["false", "true"])
 def test_rules_of_the_table(spark: SparkSession, tmp_path: Path, vectors: str) -> None:
     table = Table(spark, tmp_path / "ruled")

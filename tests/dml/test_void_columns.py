@@ -31,9 +31,8 @@ def found(table: Table) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in frame.orderBy("id").collect()]
 
 
-@pytest.mark.parametrize(
-    "features", [pytest.param((), marks=pytest.mark.slow), ("DeletionVectors", "ChangeDataFeed", "RowTracking")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("features", [(), ("DeletionVectors", "ChangeDataFeed", "RowTracking")])
 def test_every_command(spark: SparkSession, tmp_path: Path, conf: Any, features: tuple[str, ...]) -> None:
     table = Table(spark, tmp_path / "table")
     properties = {f"delta.enable{name}": "true" for name in features}

@@ -101,6 +101,7 @@ def _changes(table: Table, version: int) -> list[str]:
     return sorted(map(str, table.read(**options).drop("_commit_timestamp").collect()))
 
 
+@pytest.mark.slow
 def test_an_update_of_all_rows_goes_through_the_files_in_slices(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +128,7 @@ def test_an_update_of_all_rows_goes_through_the_files_in_slices(
     assert [metrics[1][name] for name in kept] == [metrics[0][name] for name in kept]
 
 
+@pytest.mark.slow
 def test_an_update_that_fails_in_a_later_slice_leaves_nothing(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,6 +159,7 @@ def _files(table: Table) -> list[Path]:
     return sorted(path for path in table.root.rglob("*") if path.is_file())
 
 
+@pytest.mark.slow
 def test_what_follows(base: Table, in_pieces: list[str]) -> None:
     """Appends, the next checkpoint, VACUUM, RESTORE and time travel after the removal of all files."""
     table = copy_of(base, "followed")
@@ -181,6 +184,7 @@ def test_what_follows(base: Table, in_pieces: list[str]) -> None:
     assert table.rows() == before
 
 
+@pytest.mark.slow
 def test_an_idempotent_write_is_done_once(base: Table, in_pieces: list[str]) -> None:
     table = copy_of(base, "once")
     for _ in range(2):
@@ -189,6 +193,7 @@ def test_an_idempotent_write_is_done_once(base: Table, in_pieces: list[str]) -> 
     assert [row[0] for row in table.rows()] == [900]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("large", [False, True])
 def test_a_blind_append_between_stays(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, large: bool
@@ -209,6 +214,7 @@ def test_a_blind_append_between_stays(
     assert [row[0] for row in table.rows()] == [800, 801]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "error"),
     [
@@ -254,6 +260,7 @@ def test_a_concurrent_commit(
     assert [row[0] for row in table.rows()] == [900, 901, 902]
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_failed_write(base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     table = copy_of(base, "failed")
     before, names = state(table, set()), sorted(path.name for path in table.root.rglob("*"))
@@ -271,6 +278,7 @@ def test_nothing_is_left_of_a_failed_write(base: Table, in_pieces: list[str], mo
     assert state(table, set()) == before
 
 
+@pytest.mark.slow
 def test_a_failed_checkpoint_doesnt_undo_the_commit(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -288,6 +296,7 @@ def test_a_failed_checkpoint_doesnt_undo_the_commit(
     assert table.rows() == []
 
 
+@pytest.mark.slow
 def test_append_only(base: Table, in_pieces: list[str]) -> None:
     table = copy_of(base, "append-only")
     table.delta.setProperties({"delta.appendOnly": "true"})
@@ -301,6 +310,7 @@ def test_append_only(base: Table, in_pieces: list[str]) -> None:
     assert not in_pieces
 
 
+@pytest.mark.slow
 def test_a_sidecar_has_a_limited_number_of_files(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -319,6 +329,7 @@ def test_a_sidecar_has_a_limited_number_of_files(
     assert all(isinstance(remove, RemoveFile) for remove in removes_of(fresh.tombstones))
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_replaced_by_the_commits(base: Table, in_pieces: list[str]) -> None:
     table = copy_of(base, "damaged")
     (path,) = Path(table.path, "_delta_log").glob("*.checkpoint.parquet")
@@ -330,6 +341,7 @@ def test_a_damaged_checkpoint_is_replaced_by_the_commits(base: Table, in_pieces:
     assert table.rows() == []
 
 
+@pytest.mark.slow
 def test_the_log_of_a_large_commit_is_read_in_batches(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

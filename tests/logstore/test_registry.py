@@ -298,6 +298,7 @@ def with_key(number: int) -> LogStore:
     return store_for("s3a://bucket/t", conf=conf)
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_credentials_that_change_leave_no_stores_behind() -> None:
     """Each hour's credentials are another store, with connections of its own."""

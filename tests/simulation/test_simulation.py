@@ -12,7 +12,7 @@ from .writer import COMMITS
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("first", "schedules"), [(0, 3_000), pytest.param(3_000, 17_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("first", "schedules"), [(0, 1_000), pytest.param(1_000, 19_000, marks=pytest.mark.slow)])
 @pytest.mark.thorough
 def test_no_schedule_breaks_a_promise(first: int, schedules: int) -> None:
     summary = run_in_processes(first, schedules)
@@ -26,7 +26,7 @@ def test_no_schedule_breaks_a_promise(first: int, schedules: int) -> None:
     assert told.total() > 0.9 * schedules * WRITERS * COMMITS
     seen = summary.seen
     assert min(seen["passed"], seen["restarts"], seen["reads"]) > schedules / 20, seen
-    assert min(seen["leaps"], seen["cleaned"]) > schedules / 1000, seen
+    assert min(seen["leaps"], seen["cleaned"]) >= schedules / 1000, seen
 
 
 @pytest.mark.parametrize("only", [None, "whole", "long"])
@@ -43,6 +43,7 @@ def test_a_seed_replays(only: str | None) -> None:
     assert log_of(11) != log_of(12)
 
 
+@pytest.mark.many
 @pytest.mark.parametrize("mutant", list(every()), ids=lambda mutant: mutant.name)
 @pytest.mark.thorough
 def test_mutants_are_found(mutant: Mutant) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import sys
 from pyspark.sql import SparkSession
@@ -46,6 +48,7 @@ fails("a write of Spark's", lambda: spark.range(1).selectExpr(
 """
 
 
+@pytest.mark.slow
 def test_errors_of_commands_have_no_stack_traces_or_json_before_them(tmp_path: Path) -> None:
     tests = Path(__file__).parents[1]
     done = subprocess.run(

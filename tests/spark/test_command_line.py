@@ -23,6 +23,7 @@ def test_optimize_makes_fewer_files(tmp_path: Path) -> None:
     assert ran.err == ""
 
 
+@pytest.mark.slow
 def test_convert_adds_a_log(tmp_path: Path) -> None:
     root = tmp_path / "some files"
     (root / "day=2024-05-01").mkdir(parents=True)
@@ -35,6 +36,7 @@ def test_convert_adds_a_log(tmp_path: Path) -> None:
     assert rows == [{"id": 1, "day": "2024-05-01"}, {"id": 2, "day": "2024-05-01"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "words", "code", "said"),
     [

@@ -102,6 +102,7 @@ def test_arguments_that_name_no_program(capsys: pytest.CaptureFixture[str]) -> N
     assert "there is no script no_such_program, and no command of that name" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_with_a_session_that_it_stops_and_makes_again(tmp_path: Path) -> None:
     conf = session_builder("local[1]", {"spark.sql.warehouse.dir": str(tmp_path / "warehouse")})._options
     program = tmp_path / "job.py"

@@ -236,6 +236,7 @@ def test_changes_of_a_view_are_changes_of_the_table(spark, tmp_path, database, k
     assert table.rows() == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["view", "vectors", "global"])
 def test_other_statements_on_a_view_change_no_file(spark, tmp_path, database, kind):
     table = made(spark, tmp_path / "t", vectors=kind == "vectors")

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from support.table_work import STEPS, by_route, settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -135,6 +135,7 @@ def test_generated_histories(
     is_current(log)
 
 
+@pytest.mark.slow
 def test_many_manifests_are_merged() -> None:
     log = create()
     for number in range(manifests.MOST_MANIFESTS + 3):

@@ -43,8 +43,9 @@ VALUES = [
 ]
 
 
+@pytest.mark.slow
 @ROUTES
-@pytest.mark.parametrize("zone", ["Europe/Berlin", pytest.param("UTC", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC"])
 def test_values_of_every_type(tables: Any, options: writer.WriteOptions, zone: str) -> None:
     for n, (sql_type, literals, texts) in enumerate(VALUES):
         table: Table = tables(f"t{n}")

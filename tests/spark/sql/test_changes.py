@@ -29,6 +29,7 @@ def test_delete_by_each_route(spark, routes):
         assert (table.rows(), table.version) == ([], 3)
 
 
+@pytest.mark.slow
 def test_names_in_conditions(spark, routes):
     first = routes.make(rows_of(spark))
     for alias, condition, assigned in [

@@ -17,6 +17,7 @@ def rows(table):
     return sorted((r.id, r.p, r.s and tuple(r.s), r.l and [x.n for x in r.l]) for r in table.read().collect())
 
 
+@pytest.mark.slow
 def test_text_is_cast_by_each_route(spark, routes, typed):
     for route in ("path", "name", "view"):
         table = routes.copy(typed)

@@ -141,6 +141,7 @@ def test_refused(spark, routes):
     assert table.version == 1
 
 
+@pytest.mark.slow
 def test_merge_into_of_a_frame(spark, routes):
     first = routes.make(target_rows(spark))
     source = source_rows(spark)

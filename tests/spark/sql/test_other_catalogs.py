@@ -28,6 +28,7 @@ def ids(spark, name):
     return sorted(row.id for row in spark.sql(f"SELECT id FROM {name}").collect())
 
 
+@pytest.mark.slow
 def test_statements_name_tables_of_both(spark, second):
     spark.sql("CREATE TABLE t (id INT, p INT) USING delta")
     spark.sql("INSERT INTO t SELECT id, id FROM second.app.numbers")

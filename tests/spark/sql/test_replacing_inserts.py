@@ -46,6 +46,7 @@ def test_older_parsers(spark, table):
         refused(spark, text, "PARSE_SYNTAX_ERROR", ParseException)
 
 
+@pytest.mark.slow
 def test_values_are_cast_as_by_insert_into(spark, grammar, table, conf):
     spark.sql("INSERT INTO t REPLACE USING (id) SELECT 1 AS id, 5 AS name, '7' AS p")
     assert rows(spark)[0] == (1, "5", 7)

@@ -51,6 +51,7 @@ def test_by_name_and_by_path(spark, changed):
     spark.sql("DROP TEMPORARY VARIABLE first_version")
 
 
+@pytest.mark.slow
 def test_in_every_place_of_a_statement(spark, changed):
     def rows(query):
         return sorted(map(tuple, spark.sql(query).collect()))

@@ -146,6 +146,7 @@ def test_files_without_statistics_and_renamed_columns(spark: SparkSession, tmp_p
     assert [len(batch) for batch in batches.values() if batch] == [2 * HOURS, 2 * HOURS, HOURS]
 
 
+@pytest.mark.slow
 def test_a_stream_of_changes(spark: SparkSession, tmp_path: Path) -> None:
     source = str(tmp_path / "source")
     save(spark, source, **{"delta.enableChangeDataFeed": "true"})
@@ -165,6 +166,7 @@ def test_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
     assert ids(later) == ALL[HOURS:]  # what commits add is in the order of the commits
 
 
+@pytest.mark.slow
 def test_the_setting_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     source, key = str(tmp_path / "source"), "spark.databricks.delta.withEventTimeOrder.enabled"
     save(spark, source)
@@ -208,6 +210,7 @@ def test_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         stream(spark, source, withEventTimeOrder="maybe")
 
 
+@pytest.mark.slow
 def test_two_tables_in_a_join(spark: SparkSession, tmp_path: Path) -> None:
     """Each side has the order of its own watermark; a table that is no stream may be joined before the watermark."""
     source, names = str(tmp_path / "source"), spark.range(100).selectExpr("id AS number")

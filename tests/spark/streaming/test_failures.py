@@ -54,6 +54,7 @@ class Fails:
                 raise Died(point)
 
 
+@pytest.mark.slow
 def test_a_query_that_fails_anywhere_goes_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_several_queries_into_one_table_at_the_same_time(spark: SparkSession, tm
     assert set(DeltaLog.for_path(target).snapshot().transactions) == {query.id for query in queries}
 
 
+@pytest.mark.slow
 def test_auto_compaction_between_batches(spark: SparkSession, tmp_path: Path, conf: Any) -> None:
     """It compacts the target, which is the source of a second query: that reads each row once."""
     source, target, last = (str(tmp_path / name) for name in ("source", "target", "last"))
@@ -77,6 +78,7 @@ def test_auto_compaction_between_batches(spark: SparkSession, tmp_path: Path, co
     assert ids(spark, target) == ids(spark, last) == [0, 1, 2, 3, 11, 12, 13]
 
 
+@pytest.mark.slow
 def test_windows_with_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
     source, target, checkpoint = (str(tmp_path / name) for name in ("source", "target", "checkpoint"))
 
@@ -96,6 +98,7 @@ def test_windows_with_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
     assert counts == {100: 2, 110: 1, 130: 1}
 
 
+@pytest.mark.slow
 def test_duplicates_are_dropped_within_a_watermark(spark: SparkSession, tmp_path: Path) -> None:
     source, target, checkpoint = (str(tmp_path / name) for name in ("source", "target", "checkpoint"))
     for rows in ("(1, 100), (1, 101), (2, 100)", "(1, 105), (3, 106)", "(2, 107), (4, 108)"):
@@ -105,6 +108,7 @@ def test_duplicates_are_dropped_within_a_watermark(spark: SparkSession, tmp_path
     assert ids(spark, target) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_two_streams_are_joined(spark: SparkSession, tmp_path: Path) -> None:
     orders, payments, target = (str(tmp_path / name) for name in ("orders", "payments", "target"))
     append(spark, orders, "(1, 100), (2, 101)")

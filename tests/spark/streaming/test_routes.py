@@ -28,10 +28,12 @@ def copied(stream: DataFrame, tmp_path: Path) -> Any:
     return query
 
 
+@pytest.mark.slow
 def test_rows_changes_and_merges_by_workers(spark: SparkSession, tmp_path: Path, by_workers: None) -> None:
     copied_by_streams(spark, f"file://{tmp_path}/source", tmp_path / "checkpoints")
 
 
+@pytest.mark.slow
 def test_rows_changes_and_merges_by_manifests(spark: SparkSession, tmp_path: Path) -> None:
     scratch = str(tmp_path / "scratch")
     with settings(spark, {READ_ROUTE.key: "manifest", READ_SCRATCH.key: scratch, "spark.sql.shuffle.partitions": "1"}):
