@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.commands import copy_of, rows_of
-from support.grouped_commands import slices_of
 from support.large_logs import LARGE, twelve_files
 from support.large_tables import between
+from support.slices import slices_of
 from support.spark_tables import Table
 from support.table_work import by_route, settings
 from tablelog.core import DeltaLog

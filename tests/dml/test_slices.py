@@ -8,9 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.commands import copy_of, named_files, rows_of, values
-from support.grouped_commands import BY_VECTORS, SLICED, mirrored, slices_of
+from support.grouped_commands import BY_VECTORS, SLICED, mirrored
 from support.large_logs import LARGE, large, noted_selections, twelve_files
 from support.large_tables import between
+from support.slices import noted_slices, slices_of
 from support.spark_tables import Table
 from support.table_work import settings
 from tablelog.core import DeltaLog, Operation
@@ -47,16 +48,7 @@ def slices(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
 
 @pytest.fixture
 def puts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """For each slice, the numbers of files that go to the local disk: removed ones, and those that are added again."""
-    found: list[tuple[int, int]] = []
-    put = SlicedRemoval.put
-
-    def noted(self: SlicedRemoval, removed: Any, added: Any) -> None:
-        found.append((len(removed), len(added)))
-        put(self, removed, added)
-
-    monkeypatch.setattr(SlicedRemoval, "put", noted)
-    return found
+    return noted_slices(monkeypatch)
 
 
 @pytest.mark.parametrize(

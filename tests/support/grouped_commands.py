@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -11,8 +10,6 @@ from support.commands import values
 from support.large_logs import merged
 from support.spark_tables import Table
 from support.table_work import settings
-from tablelog.core.txn import bulk_actions
-from tablelog.engine.read import file_groups
 from tablelog.settings.declarations import DELETE_BY_VECTORS, MERGE_BY_VECTORS, UPDATE_BY_VECTORS
 
 BY_VECTORS = DELETE_BY_VECTORS, UPDATE_BY_VECTORS, MERGE_BY_VECTORS
@@ -156,9 +153,3 @@ SLICED = {
     "update with a change feed": lambda t: _recorded(t, lambda: t.delta.update("id % 2 = 0", {"id": "-id"})),
 }
 """Commands that need more than five files of the table; most change so many."""
-
-
-def slices_of(patched: pytest.MonkeyPatch, files: int) -> None:
-    """A group and a slice have so many files, and a log whose actions are written in pieces may be small."""
-    patched.setattr(file_groups, "MOST_FILES", files)
-    patched.setattr(bulk_actions, "_BYTES", 0)

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,12 +12,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from support.slices import noted_slices, slices_of
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol import deletion_vectors
 from tablelog.core.protocol.paths import decode
-from tablelog.core.txn import bulk_actions
-from tablelog.core.txn.sliced_removal import SlicedRemoval
-from tablelog.engine.read import file_groups
 from tablelog.errors import ConstraintViolationError
 from tablelog.logstore.data_files import DataFiles
 from tablelog.settings.declarations import LOG_DRIVER_BYTES, READ_ROUTE, SNAPSHOT_PARTITIONS, WRITE_ROUTE
@@ -250,7 +247,7 @@ def sliced_work(spark: SparkSession, url: str, conf: Mapping[str, str]) -> None:
     for start in range(0, 24, 4):
         work.write(work.frame(start, start + 4), **({} if start else {"delta.enableDeletionVectors": "true"}))
     work.log.checkpoint()
-    with _slices_of(3, spark) as slices:
+    with _in_slices(3, spark) as slices:
         work.delta.delete("cast(x as string) in ('0.0', '6.0', '12.0', '13.5', '18.0', '24.0', '30.0')")
         assert len(slices) > 1
         left = [i for i in range(24) if i not in (0, 4, 8, 9, 12, 16, 20)]
@@ -268,23 +265,13 @@ def sliced_work(spark: SparkSession, url: str, conf: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _slices_of(files: int, spark: SparkSession) -> Iterator[list[Any]]:
+def _in_slices(files: int, spark: SparkSession) -> Iterator[list[tuple[int, int]]]:
     """Every log is large, and a slice has so many files; gives the slices."""
-    slices: list[Any] = []
-    put = SlicedRemoval.put
-
-    def noted(self: SlicedRemoval, *args: Any) -> None:
-        slices.append(args)
-        put(self, *args)
-
-    with (
-        mock.patch.object(SlicedRemoval, "put", noted),
-        mock.patch.object(file_groups, "MOST_FILES", files),
-        mock.patch.object(bulk_actions, "_BYTES", 0),
-        settings(spark, {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "2"}),
-    ):
+    large = {LOG_DRIVER_BYTES.key: "0", SNAPSHOT_PARTITIONS.key: "2"}
+    with pytest.MonkeyPatch.context() as patched, settings(spark, large):
+        slices_of(patched, files)
         session_conf.forget()
-        yield slices
+        yield noted_slices(patched)
     session_conf.forget()
 
 
