@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from ...engine.jvm.columns import named
+from ...engine.jvm.connection.sessions import is_classic
 from ...engine.sql.fill import Turn
 from ..command import rows
 from ..command.change_data import CHANGE_TYPE
@@ -24,12 +26,13 @@ def inserted(
     command: Command, unmatched: DataFrame, clauses: Sequence[tuple[Column, Mapping[str, Column]]]
 ) -> list[DataFrame]:
     """The rows that each INSERT clause inserts. `clauses` are the conditions and the assigned columns of each."""
+    with_name = named if is_classic(command.spark) else Column.alias
     pieces = []
     for i, (test, values) in enumerate(clauses):
         frame = unmatched.where(test)
         for earlier, _ in clauses[:i]:
             frame = frame.where(~earlier.eqNullSafe(F.lit(True)))
-        columns = [value.alias(name) for name, value in values.items()]
+        columns = [with_name(value, name) for name, value in values.items()]
         nulls = [F.lit(None).cast("bigint").alias(name) for name in command.carried]
         pieces.append(rows.fitted(command, frame.select(*columns, *nulls), turn=Turn(i, len(clauses))))
     return pieces

@@ -28,7 +28,7 @@ def joined(
     names = command.names
     row_index = names.row_index if places else None
     rows = command.rows(numbers, file_number=names.file_number, row_index=row_index)
-    rows = aligned(rows, resolved.scope.target)
+    rows = aligned(rows, resolved.scope.target_output)
     other = source.joining
     if not unmatched:
         return rows.join(other, resolved.condition.column, "inner").withColumn(

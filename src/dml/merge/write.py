@@ -9,6 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ...engine.jvm import plans
+from ...engine.jvm.columns import chosen, named
+from ...engine.jvm.connection.gateway import Gateway
 from ...engine.sql.resolution import aligned, column_named, local
 from ...engine.sql.stored_frame import StoredFrame
 from ...settings.declarations import MERGE_REPARTITION
@@ -204,7 +206,7 @@ class _Writer:
 
     def _as_kept(self, frame: DataFrame) -> DataFrame:
         """Rows of the table, with the table's schema after the commit."""
-        columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
+        columns = [named(self._resolved.kept[f.name], f.name) for f in self._resolved.columns]
         return rows.without_void(self._command, frame.select(*columns, *map(column_named, self._command.carried)))
 
     def _kept(self, source: MergeSource) -> _Piece:
@@ -232,7 +234,7 @@ class _Writer:
         touched = pa.array(matches.touched, pa.int64())
         frame = aligned(
             self._command.rows(touched, file_number=self._names.file_number, row_index=self._names.row_index),
-            self._resolved.scope.target,
+            self._resolved.scope.target_output,
         )
         return _Piece(self._as_kept(frame.where(f"NOT ({' OR '.join(tests)})")))
 
@@ -241,7 +243,7 @@ class _Writer:
         numbers = self._resolved.updates
         frame = self._every_row(source)
         frame = frame.where(self._clause.isNull() | self._clause.isin(numbers))
-        columns = [self._value(f.name, numbers) for f in self._resolved.columns]
+        columns = self._values(self._resolved.columns.names, numbers)
         passed_on = self._command.passed_on(frame, self._clause.isNotNull())
         return _Piece(rows.fitted(self._command, frame.select(*columns, *passed_on)))
 
@@ -259,26 +261,31 @@ class _Writer:
         pieces = []
         for left_out, numbers in groups.items():
             frame = changing.frame.where(self._clause.isin(numbers))
-            columns = [self._value(f.name, numbers) for f in resolved.columns if f.name not in left_out]
+            columns = self._values([name for name in resolved.columns.names if name not in left_out], numbers)
             passed_on = self._command.passed_on(frame, F.lit(True))
             pieces.append(_Piece(rows.fitted(self._command, frame.select(*columns, *passed_on)), changing.held))
         return pieces
 
-    def _value(self, name: str, numbers: Sequence[int]) -> Column:
-        """The value of a column in a row that is unchanged, or to which one of these clauses applies."""
-        value = self._resolved.kept[name]
-        for number in numbers:
-            values = self._resolved.changing[number].values
-            if name in values:
-                value = F.when(self._clause == number, values[name]).otherwise(value)
-        return value.alias(name)
+    def _values(self, columns: Sequence[str], numbers: Sequence[int]) -> list[Column]:
+        """The values of these columns in a row that is unchanged, or to which one of these clauses applies."""
+        gateway = Gateway.of(self._command.spark)
+        tests = {number: self._clause == number for number in numbers}
+        values = []
+        for name in columns:
+            value = self._resolved.kept[name]
+            for number, test in tests.items():
+                assigned = self._resolved.changing[number].values
+                if name in assigned:
+                    value = chosen(gateway, test, assigned[name], value)
+            values.append(named(value, name))
+        return values
 
     def _before(self, source: MergeSource) -> list[DataFrame]:
         """The changed rows with their old values, as rows of the change data feed."""
         frame = self._changing(source).frame
         if self._matches.several:
             frame = frame.dropDuplicates([self._names.file_number, self._names.row_index])
-        columns = [self._resolved.kept[f.name].alias(f.name) for f in self._resolved.columns]
+        columns = [named(self._resolved.kept[f.name], f.name) for f in self._resolved.columns]
         return [frame.select(*columns, frames.preimage_kind(self._clause, self._resolved.updates))]
 
 

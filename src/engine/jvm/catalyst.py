@@ -69,10 +69,12 @@ def projection(gateway: Gateway, columns: Sequence[JavaObject], plan: JavaObject
     return gateway.jvm.org.apache.spark.sql.catalyst.plans.logical.Project(gateway.seq(columns), plan)
 
 
-def aliases(gateway: Gateway, columns: Sequence[JavaObject], like: Sequence[JavaObject]) -> list[JavaObject]:
-    """The columns with the names and ids of the attributes `like`; the longer of the two is cut."""
+def aliases(
+    gateway: Gateway, columns: Sequence[JavaObject], names_and_ids: Sequence[tuple[str, JavaObject]]
+) -> list[JavaObject]:
+    """The columns with these names and ids; the longer of the two lists is cut."""
     alias, nothing = gateway.expressions.Alias, gateway.seq([])
     return [
-        alias(column, to.name(), to.exprId(), nothing, gateway.none, nothing)
-        for column, to in zip(columns, like, strict=False)
+        alias(column, name, number, nothing, gateway.none, nothing)
+        for column, (name, number) in zip(columns, names_and_ids, strict=False)
     ]

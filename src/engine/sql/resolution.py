@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import catalyst, plans
+from ..jvm.columns import named, parsed
 from ..jvm.connection import sessions
 from ..jvm.connection.frames import analyzed, internal_rows
 from ..jvm.connection.gateway import Gateway, JavaObject
@@ -54,6 +55,18 @@ class Equality:
     null_safe: bool
 
 
+class Output:
+    """The attributes of a frame in the order of its columns. What is asked of the JVM for each is asked once."""
+
+    def __init__(self, frame: "DataFrame") -> None:
+        self.attributes = Gateway.elements(analyzed(frame).output())
+
+    @cached_property
+    def names_and_ids(self) -> list[tuple[str, JavaObject]]:
+        """The name and the `ExprId` of each attribute."""
+        return [(attribute.name(), attribute.exprId()) for attribute in self.attributes]
+
+
 class Scope:
     """The table and the source of a command, over which its expressions are resolved. Neither is executed."""
 
@@ -62,9 +75,10 @@ class Scope:
         self.source = source
         self.both = source.crossJoin(target)
         self._gateway = Gateway.of(target.sparkSession)
+        self.target_output, self._source_output = Output(target), Output(source)
         self._places = {
-            side: {attribute.exprId().id(): i for i, attribute in enumerate(_output(self._gateway, frame))}
-            for side, frame in (("target", target), ("source", source))
+            side: {number.id(): place for place, (_, number) in enumerate(output.names_and_ids)}
+            for side, output in (("target", self.target_output), ("source", self._source_output))
         }
 
     def condition(self, condition: "str | Column", over: "DataFrame", subject: str) -> Expression:
@@ -107,13 +121,11 @@ class Scope:
         Scalar subqueries are executed here, once. Raises Spark's AnalysisException, InvalidArgumentError, and
         UnsupportedFeatureError for other subqueries.
         """
-        from pyspark.sql import functions as F
-
         if not expressions:
             return []
         bound = [self._bound(expression) for expression in expressions]
-        columns = [F.expr(expression) if isinstance(expression, str) else expression for expression in bound]
-        plan = analyzed(over.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
+        columns = [parsed(self._gateway, each) if isinstance(each, str) else each for each in bound]
+        plan = analyzed(over.select(*(named(column, f"c{i}") for i, column in enumerate(columns))))
         if class_name(plan) != "Project" or plan.projectList().size() != len(expressions):
             raise InvalidArgumentError(
                 f"{subject} must be one value for each row, without aggregates and generators",
@@ -126,24 +138,24 @@ class Scope:
     @cached_property
     def source_columns(self) -> "list[Column]":
         """The columns of the source by position."""
-        return [self._gateway.column(attribute) for attribute in _output(self._gateway, self.source)]
+        return [self._gateway.column(attribute) for attribute in self._source_output.attributes]
 
     @cached_property
     def target_columns(self) -> "list[Column]":
         """The columns of the table."""
-        return [self._gateway.column(attribute) for attribute in _output(self._gateway, self.target)]
+        return [self._gateway.column(attribute) for attribute in self.target_output.attributes]
 
     def together(
         self, conditions: Sequence[Expression], values: "Sequence[Column]"
     ) -> "tuple[list[Expression], list[Column], list[int]]":
         """The expressions with one current timestamp for all, and the positions of the source columns they use."""
         columns = [*(condition.column for condition in conditions), *values]
-        plan = analyzed(self.both.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
-        named = self._gateway.elements(plan.projectList())
-        if any(self._gateway.has_current_time(projected) for projected in named):
-            named = self._gateway.elements(self._gateway.at_one_time(plan).projectList())
-            conditions = [self._expression(projected.child()) for projected in named[: len(conditions)]]
-        resolved_values = [self._gateway.column(projected.child()) for projected in named[len(conditions) :]]
+        plan = analyzed(self.both.select(*(named(column, f"c{i}") for i, column in enumerate(columns))))
+        projections = self._gateway.elements(plan.projectList())
+        if any(self._gateway.has_current_time(projected) for projected in projections):
+            projections = self._gateway.elements(self._gateway.at_one_time(plan).projectList())
+            conditions = [self._expression(projected.child()) for projected in projections[: len(conditions)]]
+        resolved_values = [self._gateway.column(projected.child()) for projected in projections[len(conditions) :]]
         known = self._places["source"]
         places = {known.get(reference.exprId().id()) for reference in self._gateway.references(plan)}
         return list(conditions), resolved_values, sorted(place for place in places if place is not None)
@@ -182,11 +194,11 @@ class Scope:
         return stored_values
 
     def _named(self, fields: Sequence[schemas.StructField], values: "Sequence[Column]") -> "DataFrame":
-        return self.both.select(*(value.alias(f.name) for f, value in zip(fields, values, strict=True)))
+        return self.both.select(*(named(value, f.name) for f, value in zip(fields, values, strict=True)))
 
     def types(self, columns: "Sequence[Column]") -> list[schemas.DataType]:
         """The types of values."""
-        frame = self.both.select(*(column.alias(f"c{i}") for i, column in enumerate(columns)))
+        frame = self.both.select(*(named(column, f"c{i}") for i, column in enumerate(columns)))
         return [f.data_type for f in table_schema(frame.schema)]
 
     def conjuncts(self, condition: Expression) -> list[Expression]:
@@ -243,7 +255,7 @@ def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
 def columns_of(frame: "DataFrame") -> "list[Column]":
     """The columns of a frame by position, as attributes, which keep their meaning in frames made from it."""
     gateway = Gateway.of(frame.sparkSession)
-    return [gateway.column(attribute) for attribute in _output(gateway, frame)]
+    return [gateway.column(attribute) for attribute in Output(frame).attributes]
 
 
 def has_column(frame: "DataFrame", name: Sequence[str]) -> bool:
@@ -253,10 +265,6 @@ def has_column(frame: "DataFrame", name: Sequence[str]) -> bool:
     """
     gateway, state = Gateway.of(frame.sparkSession), sessions.session_state(frame.sparkSession)
     return bool(analyzed(frame).resolve(gateway.seq(name), state.conf().resolver()).isDefined())
-
-
-def _output(gateway: Gateway, frame: "DataFrame") -> list[JavaObject]:
-    return gateway.elements(analyzed(frame).output())
 
 
 def _conjuncts(java: JavaObject) -> Iterator[JavaObject]:
@@ -275,17 +283,16 @@ def printed(expression: Expression, fields: int) -> str:
 # --- frames with the same attributes ------------------------------------------------------------------------------
 
 
-def aligned(frame: "DataFrame", like: "DataFrame") -> "DataFrame":
+def aligned(frame: "DataFrame", like: Output) -> "DataFrame":
     """Project the first columns of `frame` to the attributes of `like`, by position; more columns are kept."""
-    spark = frame.sparkSession
-    gateway = Gateway.of(spark)
-    columns, wanted = _output(gateway, frame), _output(gateway, like)
-    return _projected(frame, [*catalyst.aliases(gateway, columns, wanted), *columns[len(wanted) :]])
+    columns, wanted = Output(frame).attributes, like.names_and_ids
+    aliases = catalyst.aliases(Gateway.of(frame.sparkSession), columns, wanted)
+    return _projected(frame, [*aliases, *columns[len(wanted) :]])
 
 
 def picked(frame: "DataFrame", places: Sequence[int]) -> "DataFrame":
     """The columns of a frame at these positions."""
-    columns = _output(Gateway.of(frame.sparkSession), frame)
+    columns = Output(frame).attributes
     return _projected(frame, [columns[place] for place in places])
 
 

@@ -1,29 +1,12 @@
 """What `spark.sql` costs in an enabled session, in calls to the JVM."""
 
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-from py4j.java_gateway import GatewayClient
 from pyspark.sql import SparkSession
 
+from support.jvm_calls import calls_to_the_jvm
 from tablelog.spark import disable, enable
-
-
-@contextmanager
-def calls_to_the_jvm() -> Iterator[list[str]]:
-    """The commands that this thread sends to the JVM."""
-    ours, send, commands = threading.current_thread(), GatewayClient.send_command, []
-
-    def noted(self, command, *args, **kwargs):
-        if threading.current_thread() is ours and not command.startswith("m\n"):  # objects that Python has released
-            commands.append(command)
-        return send(self, command, *args, **kwargs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GatewayClient, "send_command", noted)
-        yield commands
 
 
 @pytest.fixture
