@@ -32,6 +32,7 @@ _THREADS = 8
 _BATCH = 1_000
 _FAR = 1 << 53
 _PATTERN = frozenset("*?[")
+_CUT = frozenset("#?;")
 _HDFS_KEYS = ("dfs.", "fs.defaultFS", "fs.viewfs.", "hadoop.security.", "hadoop.rpc.")
 _NAME_NODE_PORT = 8020
 _EXTRAS = {"s3fs": "s3", "adlfs": "azure", "gcsfs.core": "gcs", "hdfs_native.fsspec": "hdfs"}
@@ -147,6 +148,12 @@ def _modified_ms(info: Mapping[str, Any]) -> int:
     return _FAR
 
 
+def _raise_unless_missing(error: OSError) -> None:
+    """For a listing: a directory may be removed meanwhile; another error ends the listing."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
 @dataclass(frozen=True)
 class DataFiles:
     """The files below one URI; names are relative to it and not encoded. Threads may share it.
@@ -209,7 +216,7 @@ class DataFiles:
         """The names of the files in the directory `below` and its subdirectories, unordered; empty if it is missing."""
         with self._translated("listing", below):
             try:
-                file_paths = self._done("find", self._path_of(below))
+                file_paths = self._done("find", self._path_of(below), **self._find_options)
             except FileNotFoundError:
                 return []
         start = len(self.path.lstrip("/")) + 1
@@ -237,7 +244,8 @@ class DataFiles:
         """Name, size and modification time (ms) of each file in the directory `below` and its subdirectories."""
         with self._translated("listing", below):
             try:
-                infos = self._done("find", self._path_of(below) if below else self.path, detail=True)
+                path = self._path_of(below) if below else self.path
+                infos = self._done("find", path, detail=True, **self._find_options)
             except FileNotFoundError:
                 return
         start = len(self.path.strip("/")) + 1
@@ -248,7 +256,11 @@ class DataFiles:
     def exists(self, name: str) -> bool:
         """Whether the file exists."""
         with self._translated("looking for", name):
-            return bool(self._done("exists", self._path_of(name)))
+            try:
+                self._done("info", self._path_of(name))  # `exists` of fsspec answers no after any error
+            except FileNotFoundError:
+                return False
+            return True
 
     def delete(self, names: Iterable[str], *, threads: int = _THREADS) -> None:
         """Remove files; missing files are ignored, directories remain. `threads` limits the parallel requests."""
@@ -264,7 +276,7 @@ class DataFiles:
             with self._translated("removing", batch[0]):
                 self._done("rm", [self._path_of(name) for name in batch])
 
-        chosen = list(names)
+        chosen = [name for name in names if not self._is_misread(name)]
         if not chosen:
             return
         batches: list[list[str]] = []
@@ -297,7 +309,22 @@ class DataFiles:
         if scheme_of(self.root) == "file":
             posix.open_regular(self._path_of(name), f"{self.root}/{name}").close()
 
+    @property
+    def _find_options(self) -> dict[str, Any]:
+        """fsspec's own `find`, which lists directory by directory, would leave out a directory that can't be listed."""
+        return {"on_error": _raise_unless_missing} if self._has_directories else {}
+
+    def _is_misread(self, name: str) -> bool:
+        """Whether the file system takes the name for another one: hdfs_native reads it as a URL."""
+        return self.system.implementation.startswith("hdfs_native.") and not _CUT.isdisjoint(name)
+
     def _path_of(self, name: str) -> str:
+        if self._is_misread(name):
+            raise StorageError(
+                f"{shown(self.root)}: the client hdfs_native can't name the file {name!r}, because it reads "
+                "#, ? and ; as parts of a URL. Use Spark's client for this table",
+                path=name,
+            )
         return f"{self.path}/{name}"
 
     @cached_property

@@ -25,7 +25,7 @@ update           A      A      A         A       A      R    A      .         A 
 elsewhere        .      .      A         .       .      .    .      A         .     .        .       .      M        .      M       .       P    .      .
 merge            A      A      A         A       A      R    A      .         A     A        R       .      M        .      M       .       P    .      .
 optimize         .      .      R         R       R      R    R      .         .     R        R       .      M        .      M       .       P    .      .
-restore          A      A      A         A       A      R    A      A         A     A        R       .      M        .      M       .       P    .      .
+restore          A      A      A         A       A      R    A      A         A     A        R       R      M        .      M       .       P    .      .
 vacuum           .      .      .         .       .      .    .      .         .     .        .       .      M        .      M       .       P    .      .
 describe         .      .      .         .       .      .    .      .         .     .        .       .      M        M      M       .       P    .      .
 enable           .      .      .         .       .      .    .      .         .     .        .       .      M        M      M       .       P    .      .

@@ -36,6 +36,7 @@ Kind: TypeAlias = Literal[
     "checkpoint-damaged",
     "checkpoint-too-new",
     "checkpoint-wrong",
+    "checkpoints-differ",
     "checkpoint-incomplete",
     "checksum-damaged",
     "checksum-wrong",
@@ -126,10 +127,13 @@ class _Examination:
         self._damaged: set[int] = set()
         self._unusable: set[str] = set()
         self._sidecars: set[str] | None = set()
+        self._confirmed: set[int] = set()
+        """The versions of checkpoints that agree with the checksums of these versions."""
 
     def report(self, now_ms: int) -> LogHealth:
         self._read_commits()
-        sound = sorted({c.version for c in self._listing.checkpoints if self._is_sound(c)})
+        oldest_first = sorted(self._listing.checkpoints, key=lambda checkpoint: checkpoint.version)
+        sound = sorted({c.version for c in oldest_first if self._is_sound(c)})
         readable_ranges = readable(self._listing, unusable=self._unusable, damaged=self._damaged)
         self._find_holes(readable_ranges)
         self._check_compactions()
@@ -255,15 +259,24 @@ class _Examination:
                 f"to {checkpoint.version} were lost, or it belongs to another table. Readers take it as the newest "
                 "version; restore the commits, or remove it.",
             )
-        different = self._against_commits(checkpoint, held)
+        different, older = self._against_commits(checkpoint, held)
         for difference in different or ():
-            self._error(
-                "checkpoint-wrong",
-                checkpoint.names,
-                f"the checkpoint {name} doesn't match the commits: {difference}. Remove it, and write a new one.",
-            )
+            if older is None:
+                self._error(
+                    "checkpoint-wrong",
+                    checkpoint.names,
+                    f"the checkpoint {name} doesn't match the commits: {difference}. Remove it, and write a new one.",
+                )
+            else:
+                self._error(
+                    "checkpoints-differ",
+                    (*older.names, *checkpoint.names),
+                    f"the checkpoint {name} doesn't match the older one {older.names[0]} and the commits since: "
+                    f"{difference}. Either may be wrong, because no checksum confirms the older one: compare the log "
+                    "with a copy.",
+                )
         if checkpoint.version != self._newest:
-            self._check_checksum(held, confirmed=different == [])
+            self._check_checksum(held, confirmed=different == [] and older is None)
         return True
 
     def _check_checksum(self, held: Snapshot, *, confirmed: bool) -> None:
@@ -286,6 +299,7 @@ class _Examination:
         assert totals is not None  # its files were read
         sentences = checksum.differences(version_checksum, held, totals)
         if not sentences:
+            self._confirmed.add(held.version)
             return
         message = f"version {held.version} of {self._table} doesn't match its checksum: {'; '.join(sentences)}."
         if confirmed and doubt(self._store, self._log_path, self._reader, held, version_checksum) is None:
@@ -302,20 +316,37 @@ class _Examination:
                 "with a copy.",
             )
 
-    def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> list[str] | None:
-        """The differences between a checkpoint and the commits; `None` if the commits aren't complete."""
-        version = checkpoint.version
-        older = [
-            c for c in self._listing.checkpoints if c.version < version and not self._unusable.intersection(c.names)
-        ]
-        listing = Listing(self._listing.commits, tuple(older))
+    def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> tuple[list[str] | None, Checkpoint | None]:
+        """The differences between a checkpoint and the commits; `None` if the commits aren't complete.
+
+        Commits that follow an older checkpoint, which no checksum confirms, come with that one.
+        """
+        older = tuple(
+            c
+            for c in self._listing.checkpoints
+            if c.version < checkpoint.version and not self._unusable.intersection(c.names)
+        )
+        segment = self._segment(checkpoint.version, older)
+        if segment is None:
+            return None, None
+        found = list(differences(held, self._replayed(checkpoint.version, segment)))
+        base = segment.checkpoint
+        if not found or base is None or base.version in self._confirmed:
+            return found, None
+        whole = self._segment(checkpoint.version, ())
+        if whole is None:
+            return found, base
+        return list(differences(held, self._replayed(checkpoint.version, whole))), None
+
+    def _segment(self, version: int, checkpoints: tuple[Checkpoint, ...]) -> Segment | None:
+        """The files of a version, from the newest of the checkpoints or the first commit on; `None`: some are missing."""
         try:
-            segment = choose(listing, self._table, version=version)
+            segment = choose(Listing(self._listing.commits, checkpoints), self._table, version=version)
         except MissingCommitError:
             return None
         if segment is None or self._damaged.intersection(entry.version for entry in segment.entries):
             return None
-        return list(differences(held, self._replayed(version, segment)))
+        return segment
 
     def _snapshot(self, version: int, header: Header, tail: CommitOverlay, base: "CheckpointState | None") -> Snapshot:
         return Snapshot(self._table, version, header, tail, base, timestamp=self._timestamp(version))

@@ -182,6 +182,19 @@ def below(table_root: str, path: str) -> str | None:
     return location[len(root) :] if location.startswith(root) else None
 
 
+def own_name(table_root: str, path: str) -> str | None:
+    """The decoded name of an action's file, if nothing else can be meant by it; else `None`.
+
+    The file is below the root, its path has no scheme and authority or those of the root, and each part of its name
+    is the name of a file or a directory.
+    """
+    root, location = _root(table_root), _resolved(table_root, path)
+    if location.scheme and (location.scheme, location.authority) != (root.scheme or "file", root.authority):
+        return None
+    name = below(table_root, path)
+    return name if name and not {"", ".", ".."}.intersection(name.split("/")) else None
+
+
 _HIVE_ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{\\[\\]^]")
 
 

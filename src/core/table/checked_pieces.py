@@ -8,6 +8,7 @@ from ..log.replay import Totals
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..log.reader import LogReader
     from .snapshot import Snapshot
 
 
@@ -28,3 +29,32 @@ def checked_pieces(snapshot: "Snapshot") -> "Iterator[pa.Table]":
         totals += counted(piece)
         yield piece
     snapshot.verify(totals)
+
+
+def check_base(reader: "LogReader", snapshot: "Snapshot") -> None:
+    """Compare the checkpoint that a version is read from with the checksum of the checkpoint's version.
+
+    A version that was committed on top of a wrong checkpoint may have a checksum that was computed from it, and so
+    agrees. Raises ChecksumMismatchError.
+    """
+    from ..log.replay import CommitOverlay
+    from .snapshot import Snapshot
+
+    base = snapshot.base
+    if base is None or not base.in_log or base.version == snapshot.version:
+        return
+    checksum = reader.checksum(reader.list(base.version).checksums.get(base.version))
+    if checksum is None:
+        return
+    alone = Snapshot(
+        snapshot.table,
+        base.version,
+        base.header,
+        CommitOverlay(snapshot.table),
+        base,
+        timestamp=lambda _: 0,
+        checksum=checksum,
+        fatal=True,
+    )
+    for _piece in checked_pieces(alone):
+        pass

@@ -77,7 +77,9 @@ class Restoration:
     def operation(self, version: int | None, timestamp: str | None, *, downgrade: bool) -> Operation:
         """The operation for the history; one of `version` and `timestamp` is the user's."""
         parameters = {"version": version, "timestamp": timestamp}
-        return Operation("RESTORE", parameters, self.metrics, replaces_table=True, lowers_protocol=downgrade)
+        return Operation(
+            "RESTORE", parameters, self.metrics, replaces_table=True, lowers_protocol=downgrade, readds_files=True
+        )
 
 
 def _needed(files: list[str], vectors: Iterable[DeletionVectorDescriptor | None]) -> list[str]:

@@ -105,6 +105,7 @@ class LocalFiles:
                 for entry in entries:
                     if hidden(entry.name):
                         passed.append(entry.name)
+                        other += entry.is_symlink()  # a file behind it may be needed
                     elif entry.is_dir(follow_symlinks=False):
                         directories.append(entry.name)
                     elif entry.is_file(follow_symlinks=False):
@@ -168,7 +169,7 @@ class LocalFiles:
         return removed
 
     def absent(self, paths_in_log: Sequence[str]) -> list[str]:
-        return [path for path in paths_in_log if not os.path.exists(paths.absolute(self._table, path))]
+        return [path for path in paths_in_log if _is_absent(paths.absolute(self._table, path))]
 
     def footer(self, file: ListedFile) -> "pq.FileMetaData":
         import pyarrow as pa
@@ -190,6 +191,17 @@ class LocalFiles:
     def behind_links(self, names: Iterable[str]) -> set[str]:
         targets = {self._name_of(os.path.realpath(os.path.join(self._root, name))) for name in names}
         return {name for name in targets if name is not None}
+
+
+def _is_absent(path: str) -> bool:
+    """Whether the file doesn't exist. Raises another OSError: a file that can't be looked at may exist."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except PermissionError as error:
+        raise StorageAccessError(f"looking for {path}: {error.strerror}", path=path) from error
+    return False
 
 
 def _gone(descriptor: int, directory: str, base: str) -> bool:

@@ -7,6 +7,7 @@ retention, whatever retention VACUUM gets. So the commits since the cutoff are r
 """
 
 import logging
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,8 +33,8 @@ _log = logging.getLogger(__name__)
 _HOUR_MS = 3_600_000
 _MOST_HOURS = 10_000_000
 """Some thousand years: the time before which files are removed is still a date."""
-_SWEPT = ("_delta_index", "_change_data", "_temporary", "__magic", "__base")
-"""Names that start so aren't ignored. The last three are directories of Hadoop's committers; killed jobs leave them."""
+_SWEPT = re.compile(r"_delta_index|_change_data|(_temporary|__magic|__magic_job-.*|__base)\Z")
+"""Names that aren't ignored. Those in brackets are directories of Hadoop's committers; killed jobs leave them."""
 _CHUNK = 256
 _ODD = "%|:|//|/\\.|^[/.]"
 """Matches paths for which `paths.below` may return a name other than the path itself."""
@@ -119,7 +120,7 @@ def is_hidden(name: str, partition_columns: Collection[str] = (), *, iceberg: bo
     """
     if iceberg and name == "metadata":
         return True
-    if not name.startswith((".", "_")) or name.startswith(_SWEPT):
+    if not name.startswith((".", "_")) or _SWEPT.match(name):
         return False
     return not any(name.startswith(f"{column}=") for column in partition_columns)
 

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ...errors import DeltaConcurrentModificationException, InvalidArgumentError
+from ...errors import ConcurrentWriteException, DeltaConcurrentModificationException, InvalidArgumentError
 from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ...progress import stage
-from ..protocol import deletion_vectors
+from ..protocol import deletion_vectors, paths
 from ..protocol.actions import RemoveFile
+from ..table.checked_pieces import check_base
 from ..txn.operation import Operation
 from . import unneeded_files
-from .table_files import TableFiles
+from .table_files import THREADS, TableFiles, in_threads
 from .unneeded_files import Directory, Needed, Removable
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def vacuum(
     """
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
+    check_base(log.reader, snapshot)
     needed, version = unneeded_files.needed_by(log, snapshot, window.before_ms, files.same_place)
     hidden = partial(
         unneeded_files.is_hidden,
@@ -106,7 +108,7 @@ def vacuum(
     if inventory is not None:
         unneeded = removable(files, inventory(hidden), needed, window.before_ms)
     elif mode == "LITE":
-        unneeded = _told_by_log(log, needed, version)
+        unneeded = _told_by_log(log, snapshot, files, needed, version)
     else:
         unneeded = removable(files, files.walk(hidden), needed, window.before_ms)
     if dry_run:
@@ -115,11 +117,7 @@ def vacuum(
     if tell:
         _commit_marker(log, _start(window, unneeded), user_metadata)
     try:
-        newest = log.snapshot()
-        if newest.version > snapshot.version:  # a concurrent RESTORE may have re-added files
-            needed.add_newer(newest, snapshot)
-            unneeded.files = [file for file in unneeded.files if file[0] not in needed]
-        removed = _deleted(files, [name for name, _ in unneeded.files], threads)
+        removed = _deleted(log, snapshot, files, needed, unneeded, threads)
         removed += files.remove_directories(unneeded.empty)
     except BaseException:
         if tell:
@@ -137,11 +135,30 @@ def vacuum(
     return _vacuumed(unneeded, removed)
 
 
-def _deleted(files: TableFiles, names: Sequence[str], threads: int | None) -> int:
-    removed = 0
-    for start in range(0, len(names), _DELETED_AT_ONCE):
-        stage("deleting files", start, len(names))
-        removed += files.delete(names[start : start + _DELETED_AT_ONCE], threads=threads)
+def _deleted(
+    log: "DeltaLog", snapshot: "Snapshot", files: TableFiles, needed: Needed, unneeded: Removable, threads: int | None
+) -> int:
+    """Delete the files of `unneeded`, without those that commits since `snapshot` need; returns how many existed.
+
+    Raises ConcurrentWriteException if the table was replaced by another one.
+    """
+    known, removed, candidates = snapshot, 0, unneeded.files
+    unneeded.files = []
+    for start in range(0, len(candidates), _DELETED_AT_ONCE):
+        stage("deleting files", start, len(candidates))
+        newest = log.snapshot()
+        if newest.metadata.id != snapshot.metadata.id or newest.version < known.version:
+            raise ConcurrentWriteException(
+                f"{log.table}: another table was created here while VACUUM ran, so its files would be deleted; "
+                f"{removed} files were deleted before. Run VACUUM again",
+                table=log.table,
+            )
+        if newest.version > known.version:  # a concurrent RESTORE may have added files again
+            needed.add_newer(newest, known)
+            known = newest
+        chosen = [file for file in candidates[start : start + _DELETED_AT_ONCE] if file[0] not in needed]
+        removed += files.delete([name for name, _ in chosen], threads=threads)
+        unneeded.files += chosen
     return removed
 
 
@@ -184,8 +201,13 @@ def removable(files: TableFiles, directories: Iterable[Directory], needed: Neede
 # --- LITE ------------------------------------------------------------------------------------------------------------
 
 
-def _told_by_log(log: "DeltaLog", needed: Needed, version: int | None) -> Removable:
-    """The files that commits up to `version` removed since the last VACUUM, and their change data files."""
+def _told_by_log(
+    log: "DeltaLog", snapshot: "Snapshot", files: TableFiles, needed: Needed, version: int | None
+) -> Removable:
+    """The files that commits up to `version` removed since the last VACUUM, and their change data files.
+
+    A path that may mean another file, or a file of another table, is left to FULL.
+    """
     earliest, done = min(log.reader.list(0).commits, default=0), _last(log)
     if earliest != 0 and (done is None or done < earliest):
         raise InvalidArgumentError(
@@ -196,12 +218,37 @@ def _told_by_log(log: "DeltaLog", needed: Needed, version: int | None) -> Remova
     sizes: dict[str, int] = {}
     if version is not None:
         for action in unneeded_files.gone_since(log, 0 if done is None else done + 1, version):
-            for name in unneeded_files.names_of(log.table, action.path):
+            name = paths.own_name(log.table, action.path)
+            if name is not None:
                 sizes[name] = action.size or 0
-            if isinstance(action, RemoveFile) and (vector := action.deletion_vector) and vector.storage_type != "i":
-                for name in unneeded_files.names_of(log.table, deletion_vectors.path_of(vector)):
+            vector = action.deletion_vector if isinstance(action, RemoveFile) else None
+            if vector is not None and vector.storage_type != "i":
+                name = paths.own_name(log.table, deletion_vectors.path_of(vector))
+                if name is not None:
                     sizes[name] = vector.size_in_bytes
-    return Removable([(name, size) for name, size in sizes.items() if name not in needed], [], 1)
+    unneeded = {name: size for name, size in sizes.items() if name not in needed}
+    others = _other_tables(files, unneeded, snapshot.partition_columns)
+    kept = files.behind_links(needed) if unneeded else set()
+    found = [(name, size) for name, size in unneeded.items() if name not in kept and not name.startswith(others)]
+    return Removable(found, [], 1)
+
+
+def _other_tables(files: TableFiles, names: Iterable[str], partition_columns: Sequence[str]) -> tuple[str, ...]:
+    """The directories of these files that have a log of their own. Those of partitions and of changes have none."""
+    own = (*(f"{paths.hive_escape(column)}=" for column in partition_columns), "_change_data")
+    directories: set[str] = set()
+    for name in names:
+        parts = name.split("/")[:-1]
+        outside = next((i for i, part in enumerate(parts) if not part.startswith(own)), len(parts))
+        directories.update("/".join(parts[: end + 1]) for end in range(outside, len(parts)))
+
+    def has_log(directory: str) -> bool:
+        log = f"{directory}/{paths.LOG_DIRECTORY}"
+        return next(iter(files.walk(lambda _: False, log)), None) is not None
+
+    chosen = sorted(directories)
+    answers = in_threads(has_log, chosen, THREADS)
+    return tuple(f"{directory}/" for directory, found in zip(chosen, answers, strict=True) if found)
 
 
 def _last(log: "DeltaLog") -> int | None:

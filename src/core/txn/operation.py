@@ -22,6 +22,7 @@ class Operation:
         restates_files: The operation adds existing files of the table again, with more information about them.
         names_absent_version: `commitInfo.readVersion` is -1 where there was no table, as Delta's CONVERT and CLONE
             write it; other operations leave it out then.
+        readds_files: The operation adds files that an earlier version had. A VACUUM may delete them meanwhile.
     """
 
     name: str
@@ -32,3 +33,4 @@ class Operation:
     lowers_protocol: bool = False
     restates_files: bool = False
     names_absent_version: bool = False
+    readds_files: bool = False

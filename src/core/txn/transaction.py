@@ -369,6 +369,7 @@ class Transaction:
             drops_features=snapshot is not None
             and bool(features.supported(snapshot.protocol) - features.supported(prepared.protocol)),
             restates_files=operation.restates_files,
+            readds_files=operation.readds_files,
             in_bulk=bulk is not None,
             adds_in_bulk=bulk is not None and bulk.num_added > 0,
             removes_in_bulk=bulk is not None and bulk.num_removed > 0,

@@ -69,7 +69,10 @@ def vacuum(
 
 
 def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], bool]) -> Iterator[Directory]:
-    """The directories of an inventory, whose paths are absolute and spelled as by the table's storage."""
+    """The directories of an inventory, whose paths are absolute and spelled as by the table's storage.
+
+    What isn't the name of one file below the table, and a file without a time, is left out, and so kept.
+    """
     missing = [name for name in _INVENTORY if name not in inventory.columns]
     if missing:
         raise InvalidArgumentError(
@@ -80,20 +83,28 @@ def _of_inventory(log: DeltaLog, inventory: DataFrame, hidden: Callable[[str], b
         )
     root = _AUTHORITY.sub("", paths.absolute(log.table, "")).rstrip("/") + "/"
     groups: dict[str, list[ListedFile]] = {"": []}
+    passed: dict[str, set[str]] = {}
     newest: dict[str, ListedFile] = {}
     table = inventory.where(~F.col("isDir")).select("path", "length", "modificationTime").toArrow()
     for text, size, modified in zip(*(column.to_pylist() for column in table.columns), strict=True):
         path = _AUTHORITY.sub("", text)
         name = path[len(root) :]
-        if not path.startswith(root) or any(hidden(part) for part in name.split("/")):
+        parts = name.split("/")
+        if not path.startswith(root) or {"", ".", ".."}.intersection(parts):
+            continue
+        at = next((at for at, part in enumerate(parts) if hidden(part)), None)
+        if at is not None:
+            passed.setdefault("/".join(parts[:at]), set()).add(parts[at])
             continue
         known = newest.get(name)
+        if modified is None:
+            continue
         if known is None or known.modified_ms < modified:
             newest[name] = ListedFile(name.rpartition("/")[2], size, modified)
     for name, file in newest.items():
         groups.setdefault(name.rpartition("/")[0], []).append(file)
-    for name, files in groups.items():
-        yield Directory(name, files)
+    for name in groups | passed:
+        yield Directory(name, groups.get(name, []), hidden=sorted(passed.get(name, ())))
 
 
 def _threads(spark: SparkSession) -> int | None:

@@ -23,6 +23,8 @@ SnapshotIsolation):
    change the metadata; never at SI, and never if I read nothing.
 6. The winner removed a file that I read, or any file if I read the whole table: a conflict (all levels).
 7. The winner removed a file that I remove: a conflict (all levels).
+8. I add files that an earlier version had (RESTORE), and the winner is the start or the end of a VACUUM: a conflict
+   (all levels), because the VACUUM may have deleted them after I looked for them. Delta has no such rule.
 
 A backfill of row ids adds existing files again, with row ids. If I am a backfill, I leave out the files that a winner
 added or removed. If the winner is a backfill, I take over its row ids.
@@ -73,6 +75,10 @@ def check(reads: ReadSet, staged: Staged, winner: Winner, level: IsolationLevel)
     """
     if staged.drops_features:
         raise _conflict(ProtocolChangedException, staged, winner, "came before this one, which drops a feature")
+    if staged.readds_files and winner.vacuums:
+        raise _conflict(
+            ConcurrentDeleteReadException, staged, winner, "deletes files that this transaction may add again"
+        )
     rebased = _check_protocol(staged, winner)
     rebased = _check_metadata(rebased, winner)
     if shared := (staged.domains & winner.domains) - {ROW_TRACKING_DOMAIN}:

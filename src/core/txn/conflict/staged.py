@@ -88,7 +88,7 @@ class Staged:
         read_version: The version that was read; -1 for a new table.
         blind_append: The transaction only adds files and read none.
         drops_features: The transaction removes features from the protocol.
-        restates_files: As in `Operation`.
+        restates_files, readds_files: As in `Operation`.
         in_bulk: The commit also adds or removes files that aren't in `actions`: it has too many.
         adds_in_bulk: It adds such files.
         removes_in_bulk: It removes such files.
@@ -103,6 +103,7 @@ class Staged:
     blind_append: bool = False
     drops_features: bool = False
     restates_files: bool = False
+    readds_files: bool = False
     in_bulk: bool = False
     adds_in_bulk: bool = False
     removes_in_bulk: bool = False

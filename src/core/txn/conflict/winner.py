@@ -99,6 +99,11 @@ class Winner:
         return self.info is not None and self.info.operation == BACKFILL
 
     @property
+    def vacuums(self) -> bool:
+        """Whether the commit is the start or the end of a VACUUM."""
+        return self.info is not None and self.info.operation in ("VACUUM START", "VACUUM END")
+
+    @property
     def blind_append(self) -> bool:
         """Whether its commitInfo says that it read nothing; a writer that doesn't say so may have read anything."""
         return self.info is not None and self.info.is_blind_append is True
