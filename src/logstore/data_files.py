@@ -312,7 +312,10 @@ class DataFiles:
     @property
     def _find_options(self) -> dict[str, Any]:
         """fsspec's own `find`, which lists directory by directory, would leave out a directory that can't be listed."""
-        return {"on_error": _raise_unless_missing} if self._has_directories else {}
+        from fsspec.spec import AbstractFileSystem
+
+        inherited = getattr(self._opened.find, "__func__", None) is AbstractFileSystem.find
+        return {"on_error": _raise_unless_missing} if inherited else {}
 
     def _is_misread(self, name: str) -> bool:
         """Whether the file system takes the name for another one: hdfs_native reads it as a URL."""

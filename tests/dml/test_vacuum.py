@@ -98,6 +98,23 @@ def test_an_inventory_stands_in_for_the_listing(table, unchecked, spark):
         table.delta.vacuum(0, inventory=spark.range(1).selectExpr("'' path", "true isDir", "1L modificationTime"))
 
 
+def test_an_inventory_has_names_that_mean_other_files(table, unchecked, spark):
+    """They, the files of a table below the table, and files without a time are kept."""
+    before = table.data_files()
+    inner = Table(spark, table.root / "sub")
+    inner.write(spark.range(3))
+    live = table.delta._log.snapshot().files.column("path").to_pylist()[0]
+    names = [f"sub/{name}" for name in inner.data_files()] + [f"sub/_delta_log/{0:020}.json"]
+    names += [spelled.format(live) for spelled in ("/{}", "./{}", "sub/../{}")] + [live.replace("/", "//")]
+    rows = [(f"file:{table.path}/{name}", 1, False, 1) for name in names]
+    (table.root / "orphan").write_bytes(b"x")
+    rows.append((f"file:{table.path}/orphan", 1, False, None))
+    schema = "path string, length long, isDir boolean, modificationTime long"
+    table.delta.vacuum(0, inventory=spark.createDataFrame(rows, schema))
+    assert {name for name in table.data_files() if not name.startswith("sub/")} == before | {"orphan"}
+    assert inner.rows() == [0, 1, 2]
+
+
 def test_what_fails_is_told(table, unchecked, monkeypatch):
     from tablelog.engine.storage.table_files import LocalFiles
 

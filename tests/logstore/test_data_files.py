@@ -1,8 +1,13 @@
 """Data files by fsspec: which file system a URI is in, with which options, and the few things done with it."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
+from fsspec.spec import AbstractFileSystem
 
 from tablelog.errors import StorageAccessError, StorageError, StorageMissingError, UnsupportedEnvironmentError
 from tablelog.logstore.data_files import DataFiles, FileSystem, file_system, path_in
@@ -104,3 +109,56 @@ def test_errors_are_typed_and_name_the_file(
     monkeypatch.setattr(LocalFileSystem, "pipe_file", fails)
     with pytest.raises(kind, match=r"writing file:.*/f: "):
         DataFiles.of(f"file://{tmp_path}", {}, {}).write("f", b"")
+
+
+class Flaky(LocalFileSystem):
+    """Lists directory by directory, as hdfs_native does. One directory can't be listed."""
+
+    cachable = False
+    find, walk, exists = AbstractFileSystem.find, AbstractFileSystem.walk, AbstractFileSystem.exists
+
+    def ls(self, path: str, detail: bool = False, **options: Any) -> Any:
+        if path.endswith("/sub/_delta_log"):
+            raise ConnectionResetError("the NameNode went away")
+        return super().ls(path, detail=detail, **options)
+
+    def info(self, path: Any, **options: Any) -> Any:
+        if str(path).endswith("/unknown"):
+            raise ConnectionResetError("the NameNode went away")
+        return super().info(path, **options)
+
+
+def test_a_listing_leaves_nothing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """VACUUM would take the files of a table in a directory that can't be listed for files of nobody."""
+    monkeypatch.setitem(sys.modules, "flaky", sys.modules[__name__])
+    files = DataFiles(f"file://{tmp_path}", FileSystem("flaky:Flaky", {}))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a").write_bytes(b"x")
+    assert files.list("sub") == ["sub/a"]
+    (tmp_path / "sub" / "_delta_log").mkdir()
+    with pytest.raises(StorageError, match="the NameNode went away"):
+        list(files.statuses())
+    with pytest.raises(StorageError, match="the NameNode went away"):
+        files.list("sub")
+    assert list(files.statuses("nothing")) == files.list("nothing") == []
+
+
+def test_a_file_of_which_nothing_is_known_may_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flaky", sys.modules[__name__])
+    files = DataFiles(f"file://{tmp_path}", FileSystem("flaky:Flaky", {}))
+    assert not files.exists("nothing")
+    with pytest.raises(StorageError, match="the NameNode went away"):
+        files.exists("unknown")
+
+
+@pytest.mark.parametrize("name", ["x.parquet#1", "x.parquet?v=2", "a;b", "p=a;b/x.parquet"])
+def test_hdfs_native_is_given_no_name_that_it_reads_as_a_url(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would delete the file before the sign."""
+    sent: list[str] = []
+    client = SimpleNamespace(rm_file=sent.append)
+    monkeypatch.setattr(DataFiles, "_opened", client)
+    files = DataFiles("hdfs://nn/t", FileSystem("hdfs_native.fsspec:HdfsFileSystem", {}))
+    files.delete(["x.parquet", name])
+    assert sent == ["/t/x.parquet"]
+    with pytest.raises(StorageError, match="parts of a URL"):
+        files.open(name)

@@ -339,7 +339,7 @@ class _Examination:
         return list(differences(held, self._replayed(checkpoint.version, whole))), None
 
     def _segment(self, version: int, checkpoints: tuple[Checkpoint, ...]) -> Segment | None:
-        """The files of a version, from the newest of the checkpoints or the first commit on; `None`: some are missing."""
+        """The files of a version, read from the newest of the checkpoints or the first commit; `None`: some lack."""
         try:
             segment = choose(Listing(self._listing.commits, checkpoints), self._table, version=version)
         except MissingCommitError:
