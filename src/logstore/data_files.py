@@ -148,12 +148,6 @@ def _modified_ms(info: Mapping[str, Any]) -> int:
     return _FAR
 
 
-def _raise_unless_missing(error: OSError) -> None:
-    """For a listing: a directory may be removed meanwhile; another error ends the listing."""
-    if not isinstance(error, FileNotFoundError):
-        raise error
-
-
 @dataclass(frozen=True)
 class DataFiles:
     """The files below one URI; names are relative to it and not encoded. Threads may share it.
@@ -216,7 +210,7 @@ class DataFiles:
         """The names of the files in the directory `below` and its subdirectories, unordered; empty if it is missing."""
         with self._translated("listing", below):
             try:
-                file_paths = self._done("find", self._path_of(below), **self._find_options)
+                file_paths = self._found(self._path_of(below))
             except FileNotFoundError:
                 return []
         start = len(self.path.lstrip("/")) + 1
@@ -244,8 +238,7 @@ class DataFiles:
         """Name, size and modification time (ms) of each file in the directory `below` and its subdirectories."""
         with self._translated("listing", below):
             try:
-                path = self._path_of(below) if below else self.path
-                infos = self._done("find", path, detail=True, **self._find_options)
+                infos = self._found(self._path_of(below) if below else self.path)
             except FileNotFoundError:
                 return
         start = len(self.path.strip("/")) + 1
@@ -309,13 +302,29 @@ class DataFiles:
         if scheme_of(self.root) == "file":
             posix.open_regular(self._path_of(name), f"{self.root}/{name}").close()
 
-    @property
-    def _find_options(self) -> dict[str, Any]:
-        """fsspec's own `find`, which lists directory by directory, would leave out a directory that can't be listed."""
+    def _found(self, path: str) -> Mapping[str, Mapping[str, Any]]:
+        """What fsspec tells of each file below a directory, by its path.
+
+        fsspec's own `find`, which lists directory by directory, leaves out a directory whose listing fails.
+        """
         from fsspec.spec import AbstractFileSystem
 
-        inherited = getattr(self._opened.find, "__func__", None) is AbstractFileSystem.find
-        return {"on_error": _raise_unless_missing} if inherited else {}
+        if getattr(self._opened.find, "__func__", None) is not AbstractFileSystem.find:
+            return cast(Mapping[str, Mapping[str, Any]], self._done("find", path, detail=True))
+        found: dict[str, Mapping[str, Any]] = {}
+        pending = [path]
+        while pending:
+            directory = pending.pop()
+            try:
+                infos = self._done("ls", directory, detail=True)
+            except FileNotFoundError:
+                continue
+            for info in infos:
+                if info["type"] != "directory":
+                    found[info["name"]] = info
+                elif info["name"].rstrip("/") != directory.rstrip("/"):
+                    pending.append(info["name"])
+        return found
 
     def _is_misread(self, name: str) -> bool:
         """Whether the file system takes the name for another one: hdfs_native reads it as a URL."""
