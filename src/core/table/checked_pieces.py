@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...errors import CorruptLogError
 from ..log.replay import Totals
+from ..protocol.paths import crc_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..log.reader import LogReader
+    from ...logstore.base import LogStore
     from .snapshot import Snapshot
 
 
@@ -31,20 +33,22 @@ def checked_pieces(snapshot: "Snapshot") -> "Iterator[pa.Table]":
     snapshot.verify(totals)
 
 
-def check_base(reader: "LogReader", snapshot: "Snapshot") -> None:
+def check_base(store: "LogStore", log_path: str, snapshot: "Snapshot") -> None:
     """Compare the checkpoint that a version is read from with the checksum of the checkpoint's version.
 
     A version that was committed on top of a wrong checkpoint may have a checksum that was computed from it, and so
-    agrees. Raises ChecksumMismatchError.
+    agrees. Nothing is compared if there is no checksum that can be read. Raises ChecksumMismatchError.
     """
+    from ..log import checksum
     from ..log.replay import CommitOverlay
     from .snapshot import Snapshot
 
     base = snapshot.base
     if base is None or not base.in_log or base.version == snapshot.version:
         return
-    checksum = reader.checksum(reader.list(base.version).checksums.get(base.version))
-    if checksum is None:
+    try:
+        told = checksum.parse(store.read(f"{log_path}/{crc_name(base.version)}"))
+    except (FileNotFoundError, CorruptLogError):
         return
     alone = Snapshot(
         snapshot.table,
@@ -53,7 +57,7 @@ def check_base(reader: "LogReader", snapshot: "Snapshot") -> None:
         CommitOverlay(snapshot.table),
         base,
         timestamp=lambda _: 0,
-        checksum=checksum,
+        checksum=lambda: told,
         fatal=True,
     )
     for _piece in checked_pieces(alone):

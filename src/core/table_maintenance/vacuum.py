@@ -5,7 +5,7 @@ Two commits record the run: VACUUM START and VACUUM END.
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -98,11 +98,11 @@ def vacuum(
     """
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
-    check_base(log.reader, snapshot)
+    check_base(log.store, log.log_path, snapshot)
     needed, version = unneeded_files.needed_by(log, snapshot, window.before_ms, files.same_place)
     hidden = partial(
         unneeded_files.is_hidden,
-        partition_columns={*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns},
+        partition_columns=_partition_columns(snapshot),
         iceberg="iceberg" in snapshot.metadata.configuration.get("delta.universalFormat.enabledFormats", ""),
     )
     if inventory is not None:
@@ -227,13 +227,18 @@ def _told_by_log(
                 if name is not None:
                     sizes[name] = vector.size_in_bytes
     unneeded = {name: size for name, size in sizes.items() if name not in needed}
-    others = _other_tables(files, unneeded, snapshot.partition_columns)
+    others = _other_tables(files, unneeded, _partition_columns(snapshot))
     kept = files.behind_links(needed) if unneeded else set()
     found = [(name, size) for name, size in unneeded.items() if name not in kept and not name.startswith(others)]
     return Removable(found, [], 1)
 
 
-def _other_tables(files: TableFiles, names: Iterable[str], partition_columns: Sequence[str]) -> tuple[str, ...]:
+def _partition_columns(snapshot: "Snapshot") -> set[str]:
+    """The partition columns by each of their names."""
+    return {*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns}
+
+
+def _other_tables(files: TableFiles, names: Iterable[str], partition_columns: Iterable[str]) -> tuple[str, ...]:
     """The directories of these files that have a log of their own. Those of partitions and of changes have none."""
     own = (*(f"{paths.hive_escape(column)}=" for column in partition_columns), "_change_data")
     directories: set[str] = set()
