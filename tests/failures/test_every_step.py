@@ -8,8 +8,9 @@ import pytest
 
 from support.commands import KINDS, ROWS, copy_of, data_files_needed, made, nothing_is_left_behind, rows_of, values
 from support.crashes import State, killed_at_each_step, torn
-from support.grouped_commands import SLICED, slices_of
+from support.grouped_commands import SLICED
 from support.large_logs import large, twelve_files
+from support.slices import slices_of
 from support.spark_tables import Table
 from tablelog.engine.write.routes.local import LocalRoute
 from tablelog.logstore.common import posix
