@@ -305,14 +305,15 @@ class DataFiles:
     def _found(self, path: str) -> Mapping[str, Mapping[str, Any]]:
         """What fsspec tells of each file below a directory, by its path.
 
-        fsspec's own `find`, which lists directory by directory, leaves out a directory whose listing fails.
+        fsspec's own `find`, which lists directory by directory, leaves out a directory whose listing fails. A directory
+        that the file system takes for another one isn't looked into.
         """
         from fsspec.spec import AbstractFileSystem
 
         if getattr(self._opened.find, "__func__", None) is not AbstractFileSystem.find:
             return cast(Mapping[str, Mapping[str, Any]], self._done("find", path, detail=True))
         found: dict[str, Mapping[str, Any]] = {}
-        pending = [path]
+        start, pending = len(self.path), [path]
         while pending:
             directory = pending.pop()
             try:
@@ -322,7 +323,7 @@ class DataFiles:
             for info in infos:
                 if info["type"] != "directory":
                     found[info["name"]] = info
-                elif info["name"].rstrip("/") != directory.rstrip("/"):
+                elif info["name"].rstrip("/") != directory.rstrip("/") and not self._is_misread(info["name"][start:]):
                     pending.append(info["name"])
         return found
 

@@ -1,5 +1,6 @@
 """Data files by fsspec: which file system a URI is in, with which options, and the few things done with it."""
 
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,3 +163,27 @@ def test_hdfs_native_is_given_no_name_that_it_reads_as_a_url(name: str, monkeypa
     assert sent == ["/t/x.parquet"]
     with pytest.raises(StorageError, match="parts of a URL"):
         files.open(name)
+
+
+class Misreading(AbstractFileSystem):
+    """Reads paths as URLs, as hdfs_native does."""
+
+    cachable = False
+
+    def ls(self, path: str, detail: bool = True, **options: Any) -> Any:
+        found = {
+            "/t": [("/t/#x", "directory"), ("/t/#y", "directory"), ("/t/p=a", "directory"), ("/t/p=a;b", "directory")],
+            "/t/p=a": [("/t/p=a/file", "file")],
+        }
+        return [
+            {"name": name, "type": kind, "size": 1, "mtime": 1.0}
+            for name, kind in found[re.split("[#?;]", path)[0].rstrip("/")]
+        ]
+
+
+@pytest.mark.timeout(20)
+def test_directories_that_hdfs_native_reads_as_urls_are_not_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else two of them would lead to each other without an end, and one's files would be found in another one."""
+    monkeypatch.setattr(DataFiles, "_opened", Misreading())
+    files = DataFiles("hdfs://nn/t", FileSystem("hdfs_native.fsspec:HdfsFileSystem", {}))
+    assert [name for name, *_ in files.statuses()] == ["p=a/file"]

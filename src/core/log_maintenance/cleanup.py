@@ -15,12 +15,11 @@ from ...logstore.base import FileStatus, LogStore
 from ..log.checkpoint import checkpoint_alone
 from ..log.checkpoint_file import ReplacedError
 from ..log.reader import LogReader
-from ..log.replay import CommitOverlay
 from ..log.segment import Checkpoint, Listing, name_of, parse_listing
 from ..protocol.actions import Action, CheckpointMetadata
 from ..protocol.features import supported
 from ..protocol.paths import SIDECAR_DIRECTORY, checkpoint_name, decode, listing_name, parse_log_name
-from ..table.checked_pieces import checked_pieces
+from ..table.checked_pieces import checked_pieces, of_checkpoint
 from ..table.snapshot import Snapshot
 from ..table.version_times import file_times, monotonic
 
@@ -168,16 +167,7 @@ def _is_sound(
     try:
         state = checkpoint_alone(store, log_path, table, checkpoint)
         checksum = reader.checksum(listing.checksums.get(checkpoint.version))
-        whole = Snapshot(
-            table,
-            state.version,
-            state.header,
-            CommitOverlay(table),
-            state,
-            timestamp=lambda _: 0,
-            checksum=checksum,
-            fatal=True,
-        )
+        whole = of_checkpoint(table, state, checksum)
         for _piece in checked_pieces(whole):
             pass
         for _piece in whole.tombstone_pieces():

@@ -276,7 +276,7 @@ class _Examination:
                     "with a copy.",
                 )
         if checkpoint.version != self._newest:
-            self._check_checksum(held, confirmed=different == [] and older is None)
+            self._check_checksum(held, confirmed=different == [])
         return True
 
     def _check_checksum(self, held: Snapshot, *, confirmed: bool) -> None:
@@ -319,7 +319,7 @@ class _Examination:
     def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> tuple[list[str] | None, Checkpoint | None]:
         """The differences between a checkpoint and the commits; `None` if the commits aren't complete.
 
-        Commits that follow an older checkpoint, which no checksum confirms, come with that one.
+        The second value is the older checkpoint that the commits follow, if they differ and no checksum confirms it.
         """
         older = tuple(
             c

@@ -1,17 +1,19 @@
 """The files of a version piece by piece, checked, for callers that read all of them but keep little."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
 
-from ...errors import CorruptLogError
 from ..log.replay import Totals
-from ..protocol.paths import crc_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...logstore.base import LogStore
+    from ..log.checkpoint import CheckpointState
+    from ..log.checksum import VersionChecksum
+    from ..log.reader import LogReader
     from .snapshot import Snapshot
+
+    ReadsChecksum: TypeAlias = Callable[[], VersionChecksum | None]
 
 
 def checked_pieces(snapshot: "Snapshot") -> "Iterator[pa.Table]":
@@ -33,32 +35,34 @@ def checked_pieces(snapshot: "Snapshot") -> "Iterator[pa.Table]":
     snapshot.verify(totals)
 
 
-def check_base(store: "LogStore", log_path: str, snapshot: "Snapshot") -> None:
+def of_checkpoint(table: str, base: "CheckpointState", checksum: "ReadsChecksum | None") -> "Snapshot":
+    """The version of a checkpoint, from it alone. Reading its files raises ChecksumMismatchError if it is wrong."""
+    from ..log.replay import CommitOverlay
+    from .snapshot import Snapshot
+
+    return Snapshot(
+        table,
+        base.version,
+        base.header,
+        CommitOverlay(table),
+        base,
+        timestamp=lambda _: 0,
+        checksum=checksum,
+        fatal=True,
+    )
+
+
+def check_base(reader: "LogReader", snapshot: "Snapshot") -> None:
     """Compare the checkpoint that a version is read from with the checksum of the checkpoint's version.
 
     A version that was committed on top of a wrong checkpoint may have a checksum that was computed from it, and so
     agrees. Nothing is compared if there is no checksum that can be read. Raises ChecksumMismatchError.
     """
-    from ..log import checksum
-    from ..log.replay import CommitOverlay
-    from .snapshot import Snapshot
-
     base = snapshot.base
     if base is None or not base.in_log or base.version == snapshot.version:
         return
-    try:
-        told = checksum.parse(store.read(f"{log_path}/{crc_name(base.version)}"))
-    except (FileNotFoundError, CorruptLogError):
+    checksum = reader.checksum(reader.list(base.version).checksums.get(base.version))
+    if checksum is None:
         return
-    alone = Snapshot(
-        snapshot.table,
-        base.version,
-        base.header,
-        CommitOverlay(snapshot.table),
-        base,
-        timestamp=lambda _: 0,
-        checksum=lambda: told,
-        fatal=True,
-    )
-    for _piece in checked_pieces(alone):
+    for _piece in checked_pieces(of_checkpoint(snapshot.table, base, checksum)):
         pass

@@ -98,7 +98,7 @@ def vacuum(
     """
     if mode not in ("FULL", "LITE"):
         raise InvalidArgumentError(f"the mode of VACUUM needs to be FULL or LITE, not {mode!r}")
-    check_base(log.store, log.log_path, snapshot)
+    check_base(log.reader, snapshot)
     needed, version = unneeded_files.needed_by(log, snapshot, window.before_ms, files.same_place)
     hidden = partial(
         unneeded_files.is_hidden,

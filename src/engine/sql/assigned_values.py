@@ -13,6 +13,7 @@ from ...errors import InvalidArgumentError
 from ...settings.spark_own import STORE_ASSIGNMENT
 from ..connect import assignment, public_columns, sql_text
 from ..jvm import catalyst, plans
+from ..jvm.columns import numbered, parsed
 from ..jvm.connection import settings
 from ..jvm.connection.frames import analyzed
 from ..jvm.connection.gateway import Gateway, JavaObject
@@ -154,8 +155,6 @@ def resolved(
     aggregate, a window, a generator or a nondeterministic expression, UnsupportedFeatureError for a correlated
     subquery. `alias` is the frame's, for Spark Connect, where only values are accepted that `sql_text` can check.
     """
-    from pyspark.sql import functions as F
-
     if not expressions:
         return []
     spark = frame.sparkSession
@@ -166,12 +165,12 @@ def resolved(
         return [PublicValue(column, field.data_type) for column, field in zip(checked, types, strict=True)]
     gateway = Gateway.of(spark)
     columns = [
-        F.expr(expression)
+        parsed(gateway, expression)
         if isinstance(expression, str)
         else gateway.column(gateway.rebound(gateway.expression(spark, expression), frame))
         for expression in expressions
     ]
-    plan = analyzed(frame.select(*(column.alias(f"c{i}") for i, column in enumerate(columns))))
+    plan = analyzed(numbered(frame, columns))
     if class_name(plan) != "Project" or not plan.child().fastEquals(analyzed(frame)):
         raise InvalidArgumentError(
             "the values of UPDATE must depend on one row each: aggregates, windows and generators are not allowed",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.protocol import schema as schemas
 from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ..jvm import catalyst, plans
-from ..jvm.columns import named, parsed
+from ..jvm.columns import named, numbered, parsed
 from ..jvm.connection import sessions
 from ..jvm.connection.frames import analyzed, internal_rows
 from ..jvm.connection.gateway import Gateway, JavaObject
@@ -125,7 +125,7 @@ class Scope:
             return []
         bound = [self._bound(expression) for expression in expressions]
         columns = [parsed(self._gateway, each) if isinstance(each, str) else each for each in bound]
-        plan = analyzed(over.select(*(named(column, f"c{i}") for i, column in enumerate(columns))))
+        plan = analyzed(numbered(over, columns))
         if class_name(plan) != "Project" or plan.projectList().size() != len(expressions):
             raise InvalidArgumentError(
                 f"{subject} must be one value for each row, without aggregates and generators",
@@ -150,7 +150,7 @@ class Scope:
     ) -> "tuple[list[Expression], list[Column], list[int]]":
         """The expressions with one current timestamp for all, and the positions of the source columns they use."""
         columns = [*(condition.column for condition in conditions), *values]
-        plan = analyzed(self.both.select(*(named(column, f"c{i}") for i, column in enumerate(columns))))
+        plan = analyzed(numbered(self.both, columns))
         projections = self._gateway.elements(plan.projectList())
         if any(self._gateway.has_current_time(projected) for projected in projections):
             projections = self._gateway.elements(self._gateway.at_one_time(plan).projectList())
@@ -198,8 +198,7 @@ class Scope:
 
     def types(self, columns: "Sequence[Column]") -> list[schemas.DataType]:
         """The types of values."""
-        frame = self.both.select(*(named(column, f"c{i}") for i, column in enumerate(columns)))
-        return [f.data_type for f in table_schema(frame.schema)]
+        return [f.data_type for f in table_schema(numbered(self.both, columns).schema)]
 
     def conjuncts(self, condition: Expression) -> list[Expression]:
         """The parts of the condition that are joined by AND."""
