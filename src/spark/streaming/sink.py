@@ -16,6 +16,12 @@ from ..options import Options, write_request
 logger = logging.getLogger(__name__)
 
 _MODES = {"append": "Append", "complete": "Overwrite"}
+_OF_BATCH_WRITES = {
+    "replaceWhere": "a batch is added, or replaces the whole table",
+    "txnAppId": "a batch has the id of the query as its application",
+    "txnVersion": "a batch has its number as its version",
+}
+"""Options of `df.write` that have no meaning for a stream, and why."""
 
 
 class TableSink:
@@ -35,6 +41,7 @@ class TableSink:
             )
         self._path = path
         self._options = Options(options)
+        _check_options(self._options)
         self._partition_by = tuple(partition_by)
         self._output_mode = mode
         self.name = f"DeltaSink[{path}]"
@@ -48,11 +55,28 @@ class TableSink:
         log = delta_log(self._path, conf, self._options.starting_with("fs.", "dfs."))
         request = replace(
             request,
+            dynamic_partitions=False,  # in the mode complete, a batch replaces the table, whatever the session has set
             commit=CommitOptions(request.commit.user_metadata, (query_id, batch)),
             stream=StreamBatch(query_id, batch, self._output_mode),
         )
         if write(spark, log, rows, request) is None:
             logger.info("%s: batch %d of the query %s was written before: skipped", log.table, batch, query_id)
+
+
+def _check_options(options: Options) -> None:
+    """Raise InvalidArgumentError for an option that would change which rows a batch replaces, or its number."""
+    refused = dict(_OF_BATCH_WRITES)
+    if (options.get("partitionOverwriteMode") or "").lower() == "dynamic":
+        refused["partitionOverwriteMode"] = "a batch never replaces single partitions"
+    for name, why in refused.items():
+        value = options.get(name)
+        if value is not None:
+            raise InvalidArgumentError(
+                f"Invalid value '{value}' for option '{name}', a stream can't have it: {why}. Write the batches with "
+                "foreachBatch to use it.",
+                condition="DELTA_ILLEGAL_OPTION",
+                parameters={"input": value, "name": name, "explain": f"a stream can't have it: {why}"},
+            )
 
 
 def _check_types(data_type: DataType, path: str) -> None:

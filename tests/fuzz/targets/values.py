@@ -1,6 +1,7 @@
 """Partition values and statistics."""
 
 import json
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -72,6 +73,7 @@ _OTHERS = [column for column in _LEAVES if column not in _ALWAYS]
 _GROUPS = [[*_ALWAYS, *_OTHERS[at : at + 2]] for at in range(0, len(_OTHERS), 2)]
 """The columns of a case: few of all types, since parsing takes time for each column. The case's length says which."""
 _TREES = [stats.tree([(column, _LEAVES[column]) for column in group]) for group in _GROUPS]
+_INF = re.compile(r"(:\s*-?)Inf(?=\s*[,}])")
 _COMPARED = [
     ("numRecords",),
     *((kind, name) for kind in ("minValues", "maxValues", "nullCount") for name in ("id", "s")),
@@ -107,11 +109,13 @@ def _compared(texts: list[str], tree: stats.Tree) -> list[dict[tuple[str, ...], 
 
 
 def _plain(text: str) -> Any:
-    """The statistics by Python's parser, which takes NaN and Infinity too."""
-    try:
-        return json.loads(text.strip(), parse_float=str, parse_int=str)
-    except (ValueError, RecursionError):
-        return None
+    """The statistics by Python's parser, which takes NaN and Infinity too; Arrow's also takes Inf."""
+    for written in (text, _INF.sub(r"\1Infinity", text)):
+        try:
+            return json.loads(written.strip(), parse_float=str, parse_int=str)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from support.table_work import settings
 from tablelog.core import DeltaLog
 from tablelog.errors import InvalidArgumentError, UnsupportedFeatureError
 from tablelog.spark import DeltaTable
@@ -121,6 +122,36 @@ def test_complete_mode_replaces_the_table_and_state_is_kept(spark: SparkSession,
         found = {row.p: row["count"] for row in spark.read.format("delta").load(target).collect()}
         assert found == {0: end // 2, 1: end // 2}
         append(spark, source, 10, 14)
+
+
+def test_complete_mode_replaces_the_whole_table_also_if_the_session_replaces_partitions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    with settings(spark, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
+        for first, last, wanted in ((0, 2, {0, 1}), (2, 3, {1})):  # the second result lacks the partition 0
+            append(spark, source, first, last)
+            counts = spark.readStream.format("delta").load(source).groupBy("p").count().where("count = 1")
+            writer = counts.writeStream.format("delta").outputMode("complete").partitionBy("p")
+            writer = writer.option("checkpointLocation", str(tmp_path / "c"))
+            writer.trigger(availableNow=True).start(target).awaitTermination()
+            assert {row.p for row in spark.read.format("delta").load(target).collect()} == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("replaceWhere", "p = 1"), ("partitionOverwriteMode", "Dynamic"), ("txnAppId", "a"), ("txnVersion", "1")],
+)
+def test_an_option_of_batch_writes_that_a_stream_cant_follow_is_refused_at_the_start(
+    spark: SparkSession, tmp_path: Path, name: str, value: str
+) -> None:
+    source, target = str(tmp_path / "source"), tmp_path / "target"
+    append(spark, source, 0, 1)
+    writer = spark.readStream.format("delta").load(source).writeStream.format("delta").option(name, value)
+    with pytest.raises(InvalidArgumentError, match=f"'{name}', a stream can't have it") as error:
+        writer.option("checkpointLocation", str(tmp_path / "c")).start(str(target))
+    assert error.value.getCondition() == "DELTA_ILLEGAL_OPTION"
+    assert not target.exists()
 
 
 def test_deletion_vectors_column_mapping_and_a_stream_of_changes(spark: SparkSession, tmp_path: Path) -> None:
