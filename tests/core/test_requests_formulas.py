@@ -4,6 +4,7 @@ The commands that need Spark are in tests/servers/test_requests*.py.
 """
 
 import math
+from dataclasses import replace
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -189,6 +190,26 @@ def test_vacuum_lists_by_pages_and_deletes_by_pages(fake: FakeS3, c: int) -> Non
     assert table.cost(lambda: run(True)) == {"LIST": lists}
     assert table.cost(lambda: run(False)) == {"LIST": lists + 3, "PUT": 5, "POST": 1}
     assert files.list("_delta_log")
+
+
+@SIZES
+def test_what_is_made_from_an_older_checkpoint_reads_its_checksum_once(fake: FakeS3, c: int) -> None:
+    table = Table(fake, c)
+    table.writer.checkpoint()
+    table.append(c)
+    log = table.log()
+    snapshot = log.snapshot()
+    assert snapshot.files.num_rows == 2 * c - 1
+    window = vacuum.window_of(log, snapshot, 0, checked=False)
+    run = lambda: vacuum.vacuum(log, snapshot, of_table(log), window, dry_run=True)  # noqa: E731
+    assert table.cost(run) == {"LIST": 3, "GET": 1}
+    assert table.cost(run) == {"LIST": 3}
+    log = table.log()
+    transaction = log.transaction()
+    metadata = replace(log.snapshot().metadata, configuration={"delta.checkpointInterval": "1"})
+    transaction.set_metadata(metadata)
+    # The commit and its checksum; the older checksum, the checkpoint, `_last_checkpoint` twice; the cleanup's list.
+    assert table.cost(lambda: transaction.commit([], Operation("SET"))) == {"PUT": 2 + 2, "GET": 2, "LIST": 1}
 
 
 @SIZES

@@ -91,6 +91,9 @@ class CheckpointState:
         self.in_log = in_log
         self.version = checkpoint.version
         self.names = checkpoint.names
+        self.checksum = checkpoint.checksum
+        self.compared = False
+        """Whether its files were compared with the checksum of its version."""
         self.lost = False
         """Whether its files no longer exist: a handle then opens the table again."""
         self._store = store

@@ -4,7 +4,7 @@ A version consists of the newest usable checkpoint at or below it, and every com
 compaction replaces the commits that it covers.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import MissingCommitError
@@ -20,6 +20,8 @@ class Checkpoint:
     files: tuple[FileStatus, ...]
     uuid: str | None = None
     format: str = "parquet"
+    checksum: FileStatus | None = field(default=None, compare=False)
+    """The `.crc` file of its version, if one was listed."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,20 +110,23 @@ def parse_listing(statuses: Iterable[FileStatus]) -> Listing:
             parts.setdefault((file.version, file.parts), {})[file.part] = status
         else:
             single.append((file, status))
-    return Listing(commits, _complete(single, parts), compacted, checksums)
+    return Listing(commits, _complete(single, parts, checksums), compacted, checksums)
 
 
 def _complete(
-    single: Sequence[tuple[LogFile, FileStatus]], parts: dict[tuple[int, int], dict[int, FileStatus]]
+    single: Sequence[tuple[LogFile, FileStatus]],
+    parts: dict[tuple[int, int], dict[int, FileStatus]],
+    checksums: Mapping[int, FileStatus],
 ) -> tuple[Checkpoint, ...]:
     ranked: list[tuple[tuple[int, int, str], Checkpoint]] = []
     for (version, count), part_files in parts.items():
         # A missing part may still be written: the protocol says to ignore an incomplete checkpoint.
         if len(part_files) == count:
             files = tuple(part_files[number] for number in range(1, count + 1))
-            ranked.append(((version, 0, ""), Checkpoint(version, files)))
+            ranked.append(((version, 0, ""), Checkpoint(version, files, checksum=checksums.get(version))))
     for log_file, status in single:
-        checkpoint = Checkpoint(log_file.version, (status,), log_file.uuid, log_file.format or "parquet")
+        form, checksum = log_file.format or "parquet", checksums.get(log_file.version)
+        checkpoint = Checkpoint(log_file.version, (status,), log_file.uuid, form, checksum)
         # Checkpoints of one version hold the same state. A classic one is preferred: it takes a single request.
         ranked.append(((log_file.version, 1 if log_file.uuid else 2, log_file.name), checkpoint))
     ranked.sort(key=lambda item: item[0])

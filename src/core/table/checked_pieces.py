@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .snapshot import Snapshot
 
     ReadsChecksum: TypeAlias = Callable[[], VersionChecksum | None]
+    Doubt: TypeAlias = Callable[[Snapshot, VersionChecksum], str | None]
 
 
 def checked_pieces(snapshot: "Snapshot") -> "Iterator[pa.Table]":
@@ -35,8 +36,13 @@ def checked_pieces(snapshot: "Snapshot") -> "Iterator[pa.Table]":
     snapshot.verify(totals)
 
 
-def of_checkpoint(table: str, base: "CheckpointState", checksum: "ReadsChecksum | None") -> "Snapshot":
-    """The version of a checkpoint, from it alone. Reading its files raises ChecksumMismatchError if it is wrong."""
+def of_checkpoint(
+    table: str, base: "CheckpointState", checksum: "ReadsChecksum | None", doubt: "Doubt | None" = None
+) -> "Snapshot":
+    """The version of a checkpoint, from it alone. Reading its files raises ChecksumMismatchError if it is wrong.
+
+    With `doubt` (`second_reading.doubt`), it isn't wrong if the commits confirm it, although its checksum differs.
+    """
     from ..log.replay import CommitOverlay
     from .snapshot import Snapshot
 
@@ -49,20 +55,23 @@ def of_checkpoint(table: str, base: "CheckpointState", checksum: "ReadsChecksum 
         timestamp=lambda _: 0,
         checksum=checksum,
         fatal=True,
+        doubt=doubt,
     )
 
 
-def check_base(reader: "LogReader", snapshot: "Snapshot") -> None:
+def check_base(reader: "LogReader", snapshot: "Snapshot", doubt: "Doubt | None" = None) -> None:
     """Compare the checkpoint that a version is read from with the checksum of the checkpoint's version.
 
     A version that was committed on top of a wrong checkpoint may have a checksum that was computed from it, and so
-    agrees. Nothing is compared if there is no checksum that can be read. Raises ChecksumMismatchError.
+    agrees. A checkpoint is compared once; not if its version has no checksum that can be read. `doubt` is that of
+    `of_checkpoint`. Raises ChecksumMismatchError.
     """
     base = snapshot.base
-    if base is None or not base.in_log or base.version == snapshot.version:
+    if base is None or base.compared or base.version == snapshot.version:
         return
-    checksum = reader.checksum(reader.list(base.version).checksums.get(base.version))
+    checksum = reader.checksum(base.checksum)
     if checksum is None:
         return
-    for _piece in checked_pieces(of_checkpoint(snapshot.table, base, checksum)):
+    for _piece in checked_pieces(of_checkpoint(snapshot.table, base, checksum, doubt)):
         pass
+    base.compared = True

@@ -2,14 +2,17 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ... import observe
-from ...settings.declarations import COMPACTED_LOG_WRITES, WRITE_CHECKSUM
+from ...settings.declarations import COMPACTED_LOG_WRITES, CORRUPTION_IS_FATAL, WRITE_CHECKSUM
 from ..iceberg import enabled as iceberg_enabled
 from ..log import checksum
 from ..protocol.actions import Action, CommitInfo
 from ..protocol.paths import crc_name
+from ..table.checked_pieces import check_base
+from ..table.second_reading import doubt
 from . import manifests
 from .conflict import Winner
 
@@ -160,6 +163,9 @@ def _write_checkpoint(log: "WritableLog", snapshot: "Snapshot", sidecar_writer: 
         log.write_checkpoint(snapshot, part_size=_PART_SIZE_WITH_STATS)
         log.forget()  # the next snapshot is read from this checkpoint
     elif _checkpoint_is_due(snapshot):
+        if CORRUPTION_IS_FATAL.of(log.conf) and not (snapshot.base is not None and snapshot.base.is_large):
+            # A large checkpoint isn't read on the driver for this: VACUUM and the cleanup of the log compare it.
+            check_base(log.reader, snapshot, partial(doubt, log.store, log.log_path, log.reader))
         log.write_checkpoint(snapshot, sidecar_writer)
 
 

@@ -1,0 +1,82 @@
+"""The checkpoint after a commit isn't made from an older one that the checksum of its version contradicts."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from support.arrow_table import WRITE, ArrowTable
+from tablelog.core import DeltaLog
+from tablelog.core.log.reader import LogReader
+from tablelog.settings.declarations import CORRUPTION_IS_FATAL
+
+INTERVAL = 10
+"""The versions between two checkpoints, by default."""
+
+
+def lose_a_file(table: ArrowTable, version: int) -> None:
+    """Remove the row of a file from a checkpoint."""
+    path = table.log_directory / f"{version:020}.checkpoint.parquet"
+    rows = pq.read_table(path)
+    first = next(row for row, add in enumerate(rows.column("add").to_pylist()) if add)
+    pq.write_table(rows.take([row for row in range(len(rows)) if row != first]), path)
+
+
+def append_to(table: ArrowTable, last: int) -> None:
+    """Append files, each by a new handle, as processes that come one after another do."""
+    while table.log().snapshot().version < last:
+        table.append(100)
+
+
+def has_checkpoint(table: ArrowTable, version: int) -> bool:
+    return (table.log_directory / f"{version:020}.checkpoint.parquet").exists()
+
+
+def test_a_checkpoint_is_not_made_from_one_that_lost_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    table = ArrowTable(tmp_path).with_rows(3)
+    table.log().checkpoint()
+    lose_a_file(table, 3)
+    append_to(table, INTERVAL)
+    assert not has_checkpoint(table, INTERVAL)
+    assert "the number of files is 2, the checksum says 3" in caplog.text
+    assert "its checkpoint wasn't written" in caplog.text
+    # Without the wrong checkpoint, the next one is made from the commits.
+    (table.log_directory / f"{3:020}.checkpoint.parquet").unlink()
+    append_to(table, 2 * INTERVAL)
+    assert has_checkpoint(table, 2 * INTERVAL)
+    assert table.log().snapshot().num_files == 2 * INTERVAL
+
+
+def test_a_wrong_checksum_does_not_prevent_the_checkpoint_if_the_commits_confirm_the_older_one(tmp_path: Path) -> None:
+    table = ArrowTable(tmp_path).with_rows(3)
+    table.log().checkpoint()
+    checksum = table.log_directory / f"{3:020}.crc"
+    text = checksum.read_text()
+    assert '"numFiles":3' in text
+    checksum.write_text(text.replace('"numFiles":3', '"numFiles":4'))
+    append_to(table, INTERVAL)
+    assert has_checkpoint(table, INTERVAL)
+
+
+def test_it_is_made_if_the_session_reads_versions_that_their_checksums_contradict(tmp_path: Path) -> None:
+    table = ArrowTable(tmp_path).with_rows(3)
+    table.log().checkpoint()
+    lose_a_file(table, 3)
+    append_to(table, INTERVAL - 1)
+    log = DeltaLog.for_path(table.path, conf={CORRUPTION_IS_FATAL.key: "false"})
+    log.transaction().commit([table.write_file(1000)], WRITE)
+    assert has_checkpoint(table, INTERVAL)
+
+
+def test_the_checksum_of_an_older_checkpoint_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ArrowTable(tmp_path).with_rows(3)
+    table.log().checkpoint()
+    append_to(table, 4)
+    log, read = table.log(), []
+    original = LogReader.read
+    monkeypatch.setattr(LogReader, "read", lambda self, status: read.append(status.path) or original(self, status))
+    for version in range(5, 2 * INTERVAL + 1):
+        log.transaction().commit([table.write_file(version)], WRITE)
+    assert has_checkpoint(table, INTERVAL)
+    assert has_checkpoint(table, 2 * INTERVAL)
+    assert [path.rpartition("/")[2] for path in read if path.endswith(".crc")] == [f"{3:020}.crc"]
