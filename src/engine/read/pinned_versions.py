@@ -37,7 +37,9 @@ class Pinned:
 class Newest:
     """The newest version at each execution; all scans of the table in one execution get the same version.
 
-    Raises `SchemaChangedError` if the table can no longer be read with the schema of the frame.
+    In `foreachBatch`, `DataFrame.rdd` and `foreachPartition` have the execution of the batch, in which the function may
+    commit. So a frame doesn't get a version that is older than the one it was created for. Raises `SchemaChangedError`
+    if the table can no longer be read with the schema of the frame.
     """
 
     _REMEMBERED: ClassVar[int] = 64  # most recent executions
@@ -53,17 +55,22 @@ class Newest:
         if execution is None:
             newest = self._log.snapshot()
         else:
-            key = (f"{self._application}/{execution}", self._log.table)
-            with self._lock:
-                seen = self._seen.get(key)
-            newest = seen or self._log.snapshot()
-            with self._lock:
-                newest = self._seen.setdefault(key, newest)
-                self._seen.move_to_end(key)
-                while len(self._seen) > self._REMEMBERED:
-                    self._seen.popitem(last=False)
+            newest = self._of_execution((f"{self._application}/{execution}", self._log.table))
         check_readable_as(self.analysed, newest)
         return newest
+
+    def _of_execution(self, key: tuple[str, str]) -> "Snapshot":
+        with self._lock:
+            seen = self._seen.get(key)
+        newest = self._log.snapshot() if seen is None or seen.version < self.analysed.version else seen
+        with self._lock:
+            seen = self._seen.get(key)
+            if seen is None or seen.version < self.analysed.version:  # no other thread was faster
+                seen = self._seen[key] = newest
+            self._seen.move_to_end(key)
+            while len(self._seen) > self._REMEMBERED:
+                self._seen.popitem(last=False)
+        return seen
 
 
 def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:

@@ -112,6 +112,29 @@ def test_columns_and_partitions_are_pruned(spark: SparkSession, tmp_path: Path) 
     stream.explain()
 
 
+def test_rdds_of_a_function_by_batch_read_what_it_has_written(spark: SparkSession, tmp_path: Path) -> None:
+    """They have the execution of the batch, in which a table was read before."""
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    append(spark, source, 0, 3)
+    append(spark, target, 100, 101)
+    counts: list[int] = []
+
+    def write(batch: DataFrame, number: int) -> None:
+        read = batch.sparkSession.read.format("delta").load
+        counts.append(read(target).rdd.count())
+        batch.write.format("delta").mode("append").save(target)
+        counts.append(read(target).rdd.count())
+        counts.append(read(target).join(read(target), "id").rdd.count())
+        batch.sparkSession.createDataFrame(read(target).rdd, "id bigint, p bigint").write.format("delta").mode(
+            "overwrite"
+        ).save(target)
+
+    query = spark.readStream.format("delta").load(source).writeStream.foreachBatch(write)
+    query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
+    assert counts == [1, 4, 4]
+    assert ids(spark, target) == [0, 1, 2, 100]
+
+
 def test_complete_mode_replaces_the_table_and_state_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     source, target, checkpoint = (str(tmp_path / name) for name in ("source", "target", "checkpoint"))
     append(spark, source, 0, 10)
