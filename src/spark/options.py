@@ -64,6 +64,17 @@ class Options:
             )
         return value.lower() == "true"
 
+    def refuse(self, reasons: Mapping[str, str]) -> None:
+        """Raise InvalidArgumentError if one of these options is given; the values say why it can't be."""
+        for name, reason in reasons.items():
+            value = self.get(name)
+            if value is not None:
+                raise InvalidArgumentError(
+                    f"Invalid value '{value}' for option '{name}', {reason}.",
+                    condition="DELTA_ILLEGAL_OPTION",
+                    parameters={"input": value, "name": name, "explain": reason},
+                )
+
     def starting_with(self, *prefixes: str) -> dict[str, str]:
         """The options with one of the prefixes, in the user's spelling."""
         return {key: value for low, (key, value) in self._spelled.items() if low.startswith(prefixes)}
@@ -175,6 +186,8 @@ def write_request(
     """Validate the options of a batch write; `conf`, the session's configuration, has the defaults."""
     options.log_unknown()
     _refuse_unbuilt(options)
+    if mode_name(mode) == "Append":
+        options.refuse({"replaceWhere": "only a write with the mode overwrite replaces rows"})
     merge_schema = options.boolean("mergeSchema")
     if merge_schema is None:
         merge_schema = declarations.AUTO_MERGE.of(conf)

@@ -14,6 +14,7 @@ from ..engine.jvm import builders
 from ..engine.write.view_inserts import Insert
 from ..errors import InvalidArgumentError
 from ..settings.declarations import TXN_VERSION, TXN_VERSION_RESET, USER_METADATA
+from ..settings.spark_own import PARTITION_OVERWRITE_MODE
 from . import names
 from .boundary import pyspark_errors
 from .conf import delta_log, session_conf
@@ -69,6 +70,13 @@ def save_as_table(writer: Any, name: str) -> None:
 def insert(spark: SparkSession, log: DeltaLog, statement: Insert, options: Options) -> None:
     """Write the rows of an INSERT that Spark resolved; `options` are those of `df.write`."""
     conf = session_conf(spark, log.table)
+    if options.boolean("overwriteSchema"):
+        options.refuse({"overwriteSchema": "an INSERT keeps the table's columns and partitions. Use df.write"})
+    if statement.replaces:
+        options.refuse({"replaceWhere": "the INSERT has a condition of its own"})
+    if statement.by_partition and (options.get("partitionOverwriteMode") or "").lower() == "static":
+        key = PARTITION_OVERWRITE_MODE.key
+        options.refuse({"partitionOverwriteMode": f"{key} of the session is dynamic: set it there"})
     request = write_request(options, conf, mode="Append" if statement.replaces is None else "Overwrite")
     by_option = options.get("partitionOverwriteMode") is not None and request.dynamic_partitions
     request = replace(

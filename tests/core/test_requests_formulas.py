@@ -4,9 +4,9 @@ The commands that need Spark are in tests/servers/test_requests*.py.
 """
 
 import math
-from dataclasses import replace
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa

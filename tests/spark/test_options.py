@@ -63,9 +63,11 @@ def test_partition_overwrite_mode_comes_from_the_option_or_the_session():
     session = {"spark.sql.sources.partitionOverwriteMode": "DYNAMIC"}
     assert request({}, session).dynamic_partitions
     assert not request({"partitionOverwriteMode": "static"}, session).dynamic_partitions
-    assert not request({"replaceWhere": "a = 1"}, session).dynamic_partitions, "the query wins over the session"
+    assert not request({"replaceWhere": "a = 1"}, session, "Overwrite").dynamic_partitions, (
+        "the query wins over the session"
+    )
     with pytest.raises(InvalidArgumentError, match="can't both be set"):
-        request({"replaceWhere": "a = 1", "partitionOverwriteMode": "dynamic"})
+        request({"replaceWhere": "a = 1", "partitionOverwriteMode": "dynamic"}, mode="Overwrite")
     with pytest.raises(InvalidArgumentError, match="must be 'STATIC' or 'DYNAMIC'"):
         request({"partitionOverwriteMode": "some"})
     with pytest.raises(InvalidArgumentError, match=r"dynamicPartitionOverwrite\.enabled is"):

@@ -185,6 +185,15 @@ class TestDynamicPartitions:
         table.write(numbers, by=("p",))
         with pytest.raises(InvalidArgumentError, match="overwriteSchema"):
             table.write(numbers, "overwrite", by=("p",), partitionOverwriteMode="dynamic", overwriteSchema=True)
+        with pytest.raises(InvalidArgumentError, match="overwriteSchema"):  # without partitions it would replace all
+            table.write(numbers.where("p = 1"), "overwrite", partitionOverwriteMode="dynamic", overwriteSchema=True)
+        assert len(table.rows("id")) == numbers.count()
+
+    def test_a_condition_of_an_append_is_refused(self, table, numbers):
+        table.write(numbers)
+        with pytest.raises(InvalidArgumentError, match="replaceWhere"):
+            table.write(numbers, "append", replaceWhere="id < 2")
+        assert len(table.rows("id")) == numbers.count()
 
     def test_writers_of_different_partitions_do_not_conflict(self, table, numbers, monkeypatch):
         from tablelog.core.txn.transaction import Transaction

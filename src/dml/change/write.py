@@ -124,11 +124,13 @@ def _write(
     _stage_metadata(command, frame, request)
     layout = _stage_clustering(txn, request)
     metadata = txn.metadata
+    before = () if txn.snapshot is None else txn.snapshot.partition_columns
     replaces = request.overwrites and txn.snapshot is not None
     dynamic = request.dynamic_partitions and bool(metadata.partition_columns)
-    if dynamic and request.replaces_schema:
+    if request.replaces_schema and request.dynamic_partitions and (before or metadata.partition_columns):
         raise InvalidArgumentError(
-            "overwriteSchema can't be combined with dynamic partition overwrite.",
+            "overwriteSchema can't be combined with dynamic partition overwrite: set the option "
+            "partitionOverwriteMode to static to replace the whole table.",
             condition="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
     options = _write_options(request)

@@ -1,10 +1,12 @@
 """Translates Spark's errors during writes to the errors of tablelog."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from ...core.protocol.schema import StructType, all_fields, char_varchar, dotted
+from ...core.protocol.schema import StructType, all_fields, dotted
+from ...core.protocol.schema.field_metadata import CHAR_VARCHAR_KEY
 from ...errors import ConstraintViolationError, SchemaMismatchError, TablelogError
 from ..connect.assignment import OVERFLOW
 from ..connect.server_errors import said_by_server
@@ -96,7 +98,8 @@ def _values(text: str, start: int) -> str:
 
 
 def _limited(schema: StructType | None, limit: str) -> Iterator[str]:
+    """The columns of this length, with their types; those of a struct, an array or a map are in its own type."""
     for name, field in all_fields(schema) if schema is not None else ():
-        declared = char_varchar(field)
-        if declared is not None and str(declared[1]) == limit:
-            yield f"{dotted(name)} ({declared[0]}({declared[1]}))"
+        declared = str(field.metadata.get(CHAR_VARCHAR_KEY, ""))
+        if re.search(rf"char\({re.escape(limit)}\)", declared):
+            yield f"{dotted(name)} ({declared})"

@@ -16,12 +16,11 @@ from ..options import Options, write_request
 logger = logging.getLogger(__name__)
 
 _MODES = {"append": "Append", "complete": "Overwrite"}
-_OF_BATCH_WRITES = {
-    "replaceWhere": "a batch is added, or replaces the whole table",
-    "txnAppId": "a batch has the id of the query as its application",
-    "txnVersion": "a batch has its number as its version",
+_REFUSED = {
+    "replaceWhere": "a batch of a stream is added, or replaces the whole table. Use foreachBatch",
+    "txnAppId": "a stream writes each batch once by its own id",
+    "txnVersion": "a stream writes each batch once by its own number",
 }
-"""Options of `df.write` that have no meaning for a stream, and why."""
 
 
 class TableSink:
@@ -41,7 +40,11 @@ class TableSink:
             )
         self._path = path
         self._options = Options(options)
-        _check_options(self._options)
+        self._options.refuse(_REFUSED)
+        if self._options.boolean("dataChange") is False:
+            self._options.refuse({"dataChange": "the rows of a stream are new: other streams would not read them"})
+        if (self._options.get("partitionOverwriteMode") or "").lower() == "dynamic":
+            self._options.refuse({"partitionOverwriteMode": "a batch of a stream never replaces single partitions"})
         self._partition_by = tuple(partition_by)
         self._output_mode = mode
         self.name = f"DeltaSink[{path}]"
@@ -61,22 +64,6 @@ class TableSink:
         )
         if write(spark, log, rows, request) is None:
             logger.info("%s: batch %d of the query %s was written before: skipped", log.table, batch, query_id)
-
-
-def _check_options(options: Options) -> None:
-    """Raise InvalidArgumentError for an option that would change which rows a batch replaces, or its number."""
-    refused = dict(_OF_BATCH_WRITES)
-    if (options.get("partitionOverwriteMode") or "").lower() == "dynamic":
-        refused["partitionOverwriteMode"] = "a batch never replaces single partitions"
-    for name, why in refused.items():
-        value = options.get(name)
-        if value is not None:
-            raise InvalidArgumentError(
-                f"Invalid value '{value}' for option '{name}', a stream can't have it: {why}. Write the batches with "
-                "foreachBatch to use it.",
-                condition="DELTA_ILLEGAL_OPTION",
-                parameters={"input": value, "name": name, "explain": f"a stream can't have it: {why}"},
-            )
 
 
 def _check_types(data_type: DataType, path: str) -> None:

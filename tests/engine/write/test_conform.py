@@ -167,6 +167,14 @@ def test_a_longer_text_fails_by_name(table: Table, options: Any, c: str, v: str,
     assert table.files() == []
 
 
+def test_a_longer_text_in_a_struct_fails_by_its_name(table: Table) -> None:
+    nested = {"__CHAR_VARCHAR_TYPE_STRING": "struct<x:char(3)>"}
+    limited = schema(("v", "string"), ("st", _struct(("x", "string")), True, nested))
+    with pytest.raises(ConstraintViolationError, match=r"3 characters that st \(struct<x:char\(3\)>\) can hold"):
+        table.write(table.spark.sql("select 'a' as v, named_struct('x', 'abcd') as st"), schema=limited)
+    assert table.files() == []
+
+
 # --- nulls and invariants -----------------------------------------------------------------------------------------
 
 STRICT = schema(("id", "long", False), ("s", _struct(("x", "long", False), ("y", "string")), True))

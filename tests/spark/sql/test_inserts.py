@@ -52,6 +52,33 @@ def test_inserts_by_name_and_path(spark, routes, one):
         assert table.version == text.count("INSERT"), text
 
 
+def test_options_that_an_insert_cant_follow_are_refused(spark, routes, conf):
+    """They would replace other rows than the statement says, or the columns and partitions of the table."""
+    table = routes.make(partitioned(spark), by=("p",))
+    name = routes.name(table, "name")
+    one = spark.sql("SELECT 9L AS id, 1 AS p")
+    by_name = f"INSERT OVERWRITE {name} WITH ('overwriteSchema' = 'true') SELECT 9L, 1"
+    conf("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    for word, run in [
+        ("overwriteSchema", lambda: one.writeTo(name).option("overwriteSchema", "true").overwritePartitions()),
+        ("overwriteSchema", lambda: one.writeTo(name).option("OVERWRITEschema", "True").overwrite(F.lit(True))),
+        ("overwriteSchema", lambda: one.write.option("overwriteSchema", "true").insertInto(name, overwrite=True)),
+        ("overwriteSchema", lambda: spark.sql(by_name)),
+        ("partitionOverwriteMode", lambda: one.write.option("partitionOverwriteMode", "STATIC").insertInto(name, True)),
+        ("replaceWhere", lambda: one.write.option("replaceWhere", "p = 1").insertInto(name)),
+        ("replaceWhere", lambda: one.writeTo(name).option("replaceWhere", "p = 0").overwritePartitions()),
+        ("replaceWhere", lambda: one.writeTo(name).option("replaceWhere", "p = 0").overwrite(F.lit(True))),
+        ("replaceWhere", lambda: one.writeTo(name).option("replaceWhere", "p = 0").append()),
+    ]:
+        with pytest.raises(InvalidArgumentError, match=f"for option '{word}'") as error:
+            run()
+        assert error.value.getCondition() == "DELTA_ILLEGAL_OPTION"
+    assert rows(table) == ROWS
+    one.write.option("overwriteSchema", "false").insertInto(name, overwrite=True)
+    assert rows(table) == [(0, 0), (2, 0), (9, 1)]
+    assert table.log.snapshot().partition_columns == ("p",)
+
+
 def test_parameters_and_dynamic_overwrite(spark, routes, conf):
     first = routes.make(partitioned(spark), by=("p",))
     table = routes.copy(first)
