@@ -26,6 +26,7 @@ from ...engine.jvm.connection import settings
 from ...engine.jvm.connection.sessions import is_classic
 from ...engine.read import file_groups, row_ids, scan, selection
 from ...engine.read.large_log import PlannedFiles
+from ...engine.read.pinned_versions import note_commit
 from ...engine.write import cleanup, large_checkpoint, writer
 from ...engine.write.routes import WriteRoute
 from ...error_context import error_context
@@ -359,6 +360,7 @@ class Command:
         stage(f"committing {_files_of(actions, bulk)}")
         committed = self.txn.commit(actions, operation, user_metadata=self.options.user_metadata, bulk=bulk)
         stage(f"version {committed.version} is committed")
+        note_commit(self.log.table)
         try:
             scan.refresh_cached(self.spark, self.log)
         except Exception as error:  # the commit is complete; a failed refresh doesn't change that

@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ...core.protocol import schema as schemas
@@ -34,17 +35,50 @@ class Pinned:
         return self.analysed
 
 
+class _Commits(threading.local):
+    """The number of this thread's commits to each table."""
+
+    def __init__(self) -> None:
+        self.of_table: dict[str, int] = {}
+
+
+_commits = _Commits()
+
+
+def note_commit(table: str) -> None:
+    """Note that this thread has committed to the table: what it reads from now on has this commit."""
+    _commits.of_table[table] = _commits.of_table.get(table, 0) + 1
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The version that the first scan of an execution got, in a thread that had committed `commits` times before."""
+
+    snapshot: "Snapshot"
+    thread: int
+    commits: int
+
+    def fits(self, analysed: "Snapshot") -> bool:
+        """Whether a scan of the same execution gets it, for a frame that was created for `analysed`.
+
+        In `foreachBatch`, `DataFrame.rdd` and `foreachPartition` have the execution of the batch, in which the function
+        may commit: a version from before this commit doesn't fit.
+        """
+        same_thread = self.thread == threading.get_ident()
+        if same_thread and self.commits != _commits.of_table.get(analysed.table, 0):
+            return False
+        return self.snapshot.version >= analysed.version
+
+
 class Newest:
     """The newest version at each execution; all scans of the table in one execution get the same version.
 
-    In `foreachBatch`, `DataFrame.rdd` and `foreachPartition` have the execution of the batch, in which the function may
-    commit. So a frame doesn't get a version that is older than the one it was created for. Raises `SchemaChangedError`
-    if the table can no longer be read with the schema of the frame.
+    Raises `SchemaChangedError` if the table can no longer be read with the schema of the frame.
     """
 
     _REMEMBERED: ClassVar[int] = 64  # most recent executions
     _lock: ClassVar[threading.Lock] = threading.Lock()
-    _seen: ClassVar[OrderedDict[tuple[str, str], "Snapshot"]] = OrderedDict()
+    _seen: ClassVar[OrderedDict[tuple[str, str], _Seen]] = OrderedDict()
 
     def __init__(self, log: "DeltaLog", analysed: "Snapshot", application: str) -> None:
         self._log = log
@@ -62,15 +96,19 @@ class Newest:
     def _of_execution(self, key: tuple[str, str]) -> "Snapshot":
         with self._lock:
             seen = self._seen.get(key)
-        newest = self._log.snapshot() if seen is None or seen.version < self.analysed.version else seen
+        if seen is None or not seen.fits(self.analysed):
+            commits = _commits.of_table.get(self._log.table, 0)
+            newest = _Seen(self._log.snapshot(), threading.get_ident(), commits)
+        else:
+            newest = seen
         with self._lock:
             seen = self._seen.get(key)
-            if seen is None or seen.version < self.analysed.version:  # no other thread was faster
+            if seen is None or not seen.fits(self.analysed):  # no other thread was faster
                 seen = self._seen[key] = newest
             self._seen.move_to_end(key)
             while len(self._seen) > self._REMEMBERED:
                 self._seen.popitem(last=False)
-        return seen
+        return seen.snapshot
 
 
 def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:

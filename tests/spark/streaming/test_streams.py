@@ -117,12 +117,14 @@ def test_rdds_of_a_function_by_batch_read_what_it_has_written(spark: SparkSessio
     source, target = str(tmp_path / "source"), str(tmp_path / "target")
     append(spark, source, 0, 3)
     append(spark, target, 100, 101)
+    spark.read.format("delta").load(target).createOrReplaceTempView("view_of_target")
     counts: list[int] = []
 
     def write(batch: DataFrame, number: int) -> None:
-        read = batch.sparkSession.read.format("delta").load
-        counts.append(read(target).rdd.count())
+        read, table = batch.sparkSession.read.format("delta").load, batch.sparkSession.table
+        counts.append(table("view_of_target").rdd.count())
         batch.write.format("delta").mode("append").save(target)
+        counts.append(table("view_of_target").rdd.count())
         counts.append(read(target).rdd.count())
         counts.append(read(target).join(read(target), "id").rdd.count())
         batch.sparkSession.createDataFrame(read(target).rdd, "id bigint, p bigint").write.format("delta").mode(
@@ -131,7 +133,8 @@ def test_rdds_of_a_function_by_batch_read_what_it_has_written(spark: SparkSessio
 
     query = spark.readStream.format("delta").load(source).writeStream.foreachBatch(write)
     query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start().awaitTermination()
-    assert counts == [1, 4, 4]
+    assert counts == [1, 4, 4, 4]
+    spark.catalog.dropTempView("view_of_target")
     assert ids(spark, target) == [0, 1, 2, 100]
 
 
