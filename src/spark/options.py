@@ -41,6 +41,15 @@ _MODES = {
 }
 
 
+def illegal_option(name: str, value: str, explain: str) -> InvalidArgumentError:
+    """The error for an option that can't have this value; `explain` ends the sentence."""
+    return InvalidArgumentError(
+        f"Invalid value '{value}' for option '{name}', {explain}.",
+        condition="DELTA_ILLEGAL_OPTION",
+        parameters={"input": value, "name": name, "explain": explain},
+    )
+
+
 class Options:
     """A case-insensitive view of the options; the user's spelling is kept."""
 
@@ -57,23 +66,14 @@ class Options:
         if value is None:
             return None
         if value.lower() not in ("true", "false"):
-            raise InvalidArgumentError(
-                f"Invalid value '{value}' for option '{name}', must be 'true' or 'false'.",
-                condition="DELTA_ILLEGAL_OPTION",
-                parameters={"input": value, "name": name, "explain": "must be 'true' or 'false'"},
-            )
+            raise illegal_option(name, value, "must be 'true' or 'false'")
         return value.lower() == "true"
 
-    def refuse(self, reasons: Mapping[str, str]) -> None:
-        """Raise InvalidArgumentError if one of these options is given; the values say why it can't be."""
-        for name, reason in reasons.items():
-            value = self.get(name)
-            if value is not None:
-                raise InvalidArgumentError(
-                    f"Invalid value '{value}' for option '{name}', {reason}.",
-                    condition="DELTA_ILLEGAL_OPTION",
-                    parameters={"input": value, "name": name, "explain": reason},
-                )
+    def refuse(self, name: str, reason: str) -> None:
+        """Raise InvalidArgumentError if the option is given; `reason` says why it can't be."""
+        value = self.get(name)
+        if value is not None:
+            raise illegal_option(name, value, reason)
 
     def starting_with(self, *prefixes: str) -> dict[str, str]:
         """The options with one of the prefixes, in the user's spelling."""
@@ -187,7 +187,7 @@ def write_request(
     options.log_unknown()
     _refuse_unbuilt(options)
     if mode_name(mode) == "Append":
-        options.refuse({"replaceWhere": "only a write with the mode overwrite replaces rows"})
+        options.refuse("replaceWhere", "only a write with the mode overwrite replaces rows")
     merge_schema = options.boolean("mergeSchema")
     if merge_schema is None:
         merge_schema = declarations.AUTO_MERGE.of(conf)
@@ -228,11 +228,7 @@ def _transaction(options: Options, conf: Mapping[str, str]) -> tuple[str, int] |
             parameters={"reason": "txnAppId and txnVersion belong together"},
         )
     if not re.fullmatch(r"\d{1,18}", version):
-        raise InvalidArgumentError(
-            f"Invalid value '{version}' for option 'txnVersion', must be a non-negative integer.",
-            condition="DELTA_ILLEGAL_OPTION",
-            parameters={"input": version, "name": "txnVersion", "explain": "must be a non-negative integer"},
-        )
+        raise illegal_option("txnVersion", version, "must be a non-negative integer")
     return app_id, int(version)
 
 
@@ -241,11 +237,7 @@ def _dynamic(options: Options, conf: Mapping[str, str]) -> bool:
     mode = PARTITION_OVERWRITE_MODE
     value = explicit if explicit is not None else conf.get(mode.key, mode.default)
     if value.lower() not in ("static", "dynamic"):
-        raise InvalidArgumentError(
-            f"Invalid value '{value}' for option 'partitionOverwriteMode', must be 'STATIC' or 'DYNAMIC'.",
-            condition="DELTA_ILLEGAL_OPTION",
-            parameters={"input": value, "name": "partitionOverwriteMode", "explain": "must be 'STATIC' or 'DYNAMIC'"},
-        )
+        raise illegal_option("partitionOverwriteMode", value, "must be 'STATIC' or 'DYNAMIC'")
     dynamic = value.lower() == "dynamic"
     if dynamic and not declarations.DYNAMIC_OVERWRITE.of(conf):
         raise InvalidArgumentError(

@@ -71,12 +71,12 @@ def insert(spark: SparkSession, log: DeltaLog, statement: Insert, options: Optio
     """Write the rows of an INSERT that Spark resolved; `options` are those of `df.write`."""
     conf = session_conf(spark, log.table)
     if options.boolean("overwriteSchema"):
-        options.refuse({"overwriteSchema": "an INSERT keeps the table's columns and partitions. Use df.write"})
+        options.refuse("overwriteSchema", "an INSERT keeps the table's columns and partitions. Use df.write")
     if statement.replaces:
-        options.refuse({"replaceWhere": "the INSERT has a condition of its own"})
+        options.refuse("replaceWhere", "the INSERT has a condition of its own")
     if statement.by_partition and (options.get("partitionOverwriteMode") or "").lower() == "static":
         key = PARTITION_OVERWRITE_MODE.key
-        options.refuse({"partitionOverwriteMode": f"{key} of the session is dynamic: set it there"})
+        options.refuse("partitionOverwriteMode", f"{key} of the session is dynamic: set it there")
     request = write_request(options, conf, mode="Append" if statement.replaces is None else "Overwrite")
     by_option = options.get("partitionOverwriteMode") is not None and request.dynamic_partitions
     request = replace(

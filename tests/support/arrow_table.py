@@ -73,3 +73,10 @@ class ArrowTable:
 
     def commit_file(self, version: int) -> Path:
         return self.log_directory / f"{version:020}.json"
+
+    def lose_file(self, version: int) -> None:
+        """Remove the row of a file from the checkpoint of a version."""
+        path = self.log_directory / f"{version:020}.checkpoint.parquet"
+        rows = pq.read_table(path)
+        first = next(row for row, add in enumerate(rows.column("add").to_pylist()) if add)
+        pq.write_table(rows.take([row for row in range(len(rows)) if row != first]), path)

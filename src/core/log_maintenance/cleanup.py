@@ -141,7 +141,7 @@ def clean_up(
         timestamp = in_commit_timestamp(boundary.version)
         if timestamp is not None and timestamp > cutoff:
             continue
-        if _is_sound(store, log_path, snapshot.table, boundary, listing, reader):
+        if _is_sound(store, log_path, snapshot.table, boundary, reader):
             break
     else:
         return CleanUp()
@@ -160,14 +160,11 @@ def clean_up(
     return CleanUp(boundary.version, tuple(removed))
 
 
-def _is_sound(
-    store: LogStore, log_path: str, table: str, checkpoint: Checkpoint, listing: Listing, reader: LogReader
-) -> bool:
+def _is_sound(store: LogStore, log_path: str, table: str, checkpoint: Checkpoint, reader: LogReader) -> bool:
     """Whether the checkpoint can replace all files before it: reads it completely and compares it with its `.crc`."""
     try:
         state = checkpoint_alone(store, log_path, table, checkpoint)
-        checksum = reader.checksum(listing.checksums.get(checkpoint.version))
-        whole = of_checkpoint(table, state, checksum)
+        whole = of_checkpoint(table, state, reader.checksum(checkpoint.checksum))
         for _piece in checked_pieces(whole):
             pass
         for _piece in whole.tombstone_pieces():

@@ -14,7 +14,7 @@ from ...engine.jvm import streams
 from ...engine.jvm.connection import java_errors, settings
 from ...errors import InvalidArgumentError
 from ...settings.declarations import CHANGE_FEED_OUT_OF_RANGE
-from ..options import Options
+from ..options import Options, illegal_option
 from ..row_ids import no_change_feed
 from ..time_travel import timestamp_ms
 
@@ -103,9 +103,4 @@ def _excluded(spark: SparkSession, options: Options) -> Callable[[str], bool] | 
 
 
 def _invalid(options: Options, name: str, explain: str) -> InvalidArgumentError:
-    value = options.get(name)
-    return InvalidArgumentError(
-        f"Invalid value '{value}' for option '{name}', {explain}.",
-        condition="DELTA_ILLEGAL_OPTION",
-        parameters={"input": value, "name": name, "explain": explain},
-    )
+    return illegal_option(name, str(options.get(name)), explain)

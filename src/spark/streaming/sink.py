@@ -40,11 +40,12 @@ class TableSink:
             )
         self._path = path
         self._options = Options(options)
-        self._options.refuse(_REFUSED)
+        for name, reason in _REFUSED.items():
+            self._options.refuse(name, reason)
         if self._options.boolean("dataChange") is False:
-            self._options.refuse({"dataChange": "the rows of a stream are new: other streams would not read them"})
+            self._options.refuse("dataChange", "the rows of a stream are new: other streams would not read them")
         if (self._options.get("partitionOverwriteMode") or "").lower() == "dynamic":
-            self._options.refuse({"partitionOverwriteMode": "a batch of a stream never replaces single partitions"})
+            self._options.refuse("partitionOverwriteMode", "a batch of a stream never replaces single partitions")
         self._partition_by = tuple(partition_by)
         self._output_mode = mode
         self.name = f"DeltaSink[{path}]"

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from support.arrow_table import WRITE, ArrowTable
@@ -12,14 +11,6 @@ from tablelog.settings.declarations import CORRUPTION_IS_FATAL
 
 INTERVAL = 10
 """The versions between two checkpoints, by default."""
-
-
-def lose_a_file(table: ArrowTable, version: int) -> None:
-    """Remove the row of a file from a checkpoint."""
-    path = table.log_directory / f"{version:020}.checkpoint.parquet"
-    rows = pq.read_table(path)
-    first = next(row for row, add in enumerate(rows.column("add").to_pylist()) if add)
-    pq.write_table(rows.take([row for row in range(len(rows)) if row != first]), path)
 
 
 def append_to(table: ArrowTable, last: int) -> None:
@@ -35,7 +26,7 @@ def has_checkpoint(table: ArrowTable, version: int) -> bool:
 def test_a_checkpoint_is_not_made_from_one_that_lost_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = ArrowTable(tmp_path).with_rows(3)
     table.log().checkpoint()
-    lose_a_file(table, 3)
+    table.lose_file(3)
     append_to(table, INTERVAL)
     assert not has_checkpoint(table, INTERVAL)
     assert "the number of files is 2, the checksum says 3" in caplog.text
@@ -61,7 +52,7 @@ def test_a_wrong_checksum_does_not_prevent_the_checkpoint_if_the_commits_confirm
 def test_it_is_made_if_the_session_reads_versions_that_their_checksums_contradict(tmp_path: Path) -> None:
     table = ArrowTable(tmp_path).with_rows(3)
     table.log().checkpoint()
-    lose_a_file(table, 3)
+    table.lose_file(3)
     append_to(table, INTERVAL - 1)
     log = DeltaLog.for_path(table.path, conf={CORRUPTION_IS_FATAL.key: "false"})
     log.transaction().commit([table.write_file(1000)], WRITE)

@@ -27,9 +27,9 @@ def write_to(writer: Any, method: str, condition: Column | None = None) -> bool:
         return False
     table.check_newest()
     options, conf = Options(builders.v2_options(writer)), session_conf(spark, table.log.table)
-    options.refuse({"replaceWhere": "writeTo has the condition as the argument of overwrite"})
+    options.refuse("replaceWhere", "writeTo has the condition as the argument of overwrite")
     if options.boolean("overwriteSchema"):
-        options.refuse({"overwriteSchema": f"{method} keeps the table's columns and partitions. Use df.write"})
+        options.refuse("overwriteSchema", f"{method} keeps the table's columns and partitions. Use df.write")
     request = write_request(options, conf, mode="Append" if method == "append" else "Overwrite")
     request = replace(request, dynamic_partitions=method == "overwritePartitions")
     if condition is not None:
