@@ -29,6 +29,7 @@ from tablelog.errors import (
     ProtocolChangedException,
     StorageError,
 )
+from tablelog.settings.declarations import AUTO_COMPACT, AUTO_COMPACT_MIN_NUM_FILES, DELETE_BY_VECTORS
 from tablelog.spark import conf
 
 OFTEN = {("delete", True), ("update", False), ("mirror of other rows", True)}
@@ -84,6 +85,30 @@ def _compare(small: Table, other: Table, name: str, by_vectors: bool, monkeypatc
     rows = [table.rows("id") for table in (small, other)]
     assert rows[1] == rows[0]
     _check_checkpoint(other)
+
+
+def test_auto_compaction_has_the_partitions_of_files_that_slices_mark(
+    base: Table, slices: dict[str, list[int]], puts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, other = (copy_of(base, f"auto compaction, {kind}") for kind in ("small", "sliced"))
+    enabled = {DELETE_BY_VECTORS.key: "true", AUTO_COMPACT.key: "true", AUTO_COMPACT_MIN_NUM_FILES.key: "4"}
+    with settings(base.spark, enabled):
+        small.delta.delete("p > 0 and id % 2 = 0")
+        with monkeypatch.context() as patched, large(other, patched):
+            other.delta.delete("p > 0 and id % 2 = 0")
+    assert len(puts) > 1
+    compacted = [
+        sorted(
+            (action["remove"]["path"], action["remove"]["partitionValues"]["p"])
+            for version in range(base.version + 2, table.version + 1)
+            for action in table.actions(version)
+            if "remove" in action
+        )
+        for table in (small, other)
+    ]
+    assert compacted[1] == compacted[0]
+    assert {partition for _, partition in compacted[1]} == {"1", "2"}
+    assert rows_of(other) == rows_of(small)
 
 
 @pytest.mark.slow

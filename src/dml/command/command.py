@@ -16,6 +16,7 @@ from ...core.deltalog import DeltaLog
 from ...core.protocol import properties, row_tracking, rules, schema
 from ...core.protocol.actions import Action, AddFile, RemoveFile, SetTransaction
 from ...core.skipping.predicates import Predicate
+from ...core.table.bin_packing import Partition
 from ...core.table.snapshot import Snapshot
 from ...core.txn.bulk_actions import BulkActions, is_large
 from ...core.txn.operation import Operation
@@ -130,6 +131,8 @@ class Command:
         self._read_every_file = False
         self.numbered: set[str] = set()
         """Identity columns for which this command generated values; the commit updates their high-water marks."""
+        self.partitions_in_slices: set[Partition] = set()
+        """The partitions of files that slices of this command add again. The actions of its commit don't have them."""
         self.resources = ExitStack()
         """Closed when the command has ended."""
         self._written: list[tuple[WriteRoute, list[str]]] = []

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from ...core.protocol import row_tracking
 from ...core.protocol.actions import AddFile
+from ...core.table.bin_packing import partition_of
 from ...core.txn.sliced_removal import SlicedRemoval
 from ...engine.read import scan
 from .command import Command
@@ -61,6 +62,7 @@ class Slices:
         moved = Removal([add for add in removal.removed if add.path not in lacking])
         moved.added = [add for path, add in again.items() if path not in lacking]
         stored.put(moved.removed, moved.added)
+        self._command.partitions_in_slices.update(partition_of(add.partition_values) for add in moved.added)
         removal.counts_in_bulk += moved.counts
         removal.removed = [add for add in removal.removed if add.path in lacking]
         removal.added = [add for add in removal.added if add.path not in again or add.path in lacking]

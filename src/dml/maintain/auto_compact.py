@@ -1,6 +1,10 @@
 """Auto compaction: after a commit, small files of the partitions that it wrote to are merged into larger ones."""
 
 from collections import Counter
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...core.protocol import properties
 from ...core.protocol.actions import AddFile
@@ -26,6 +30,7 @@ def run(command: Command, committed: Committed) -> None:
         for a in committed.actions
         if isinstance(a, AddFile) and a.data_change
     }
+    touched |= command.partitions_in_slices
     if not touched:
         return
     if is_classic(command.spark):
@@ -62,15 +67,15 @@ def _compact(command: Command, touched: set[bin_packing.Partition]) -> None:
     enough = settings.of(command.spark, declarations.AUTO_COMPACT_MIN_NUM_FILES)
     newest = command.log.snapshot()
     in_touched = bin_packing.RewriteCandidates("small or marked", smallest, frozenset(touched))
-    planned = scan.planned(command.spark, command.log, newest, None, in_touched)
-    files = newest.files if planned is None else planned.files
-    small = Counter(
-        bin_packing.partition_of(values)
-        for values, size in zip(
-            files.column("partitionValues").to_pylist(), files.column("size").to_pylist(), strict=True
-        )
-        if size < smallest
-    )
+    planned = scan.planned(command.spark, command.log, newest, None, in_touched, grouped=True)
+    if planned is None:
+        groups: Iterable[pa.Table] = [newest.files]
+    else:
+        groups = planned.groups or [planned.files]
+    small: Counter[bin_packing.Partition] = Counter()
+    for files in groups:
+        of_small = files.filter(pc.less(files.column("size"), smallest))
+        small.update(map(bin_packing.partition_of, of_small.column("partitionValues").to_pylist()))
     ripe = {partition for partition in touched if small[partition] >= enough}
     if ripe:
         layout = OptimizeLayout(smallest=smallest, largest=largest, auto=True)
