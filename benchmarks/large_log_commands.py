@@ -126,6 +126,11 @@ def _touch_all(spark: SparkSession, change: Callable[[str], Any]) -> None:
     change("concat(id, '') = '17'")
 
 
+def _lay_out(delta: "DeltaTable", spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.files.openCostInBytes", "4096")  # otherwise a task reads some 30 files
+    delta.optimize().executeZOrderBy("k", "x")
+
+
 def _mirror(delta: "DeltaTable", spark: SparkSession) -> None:
     """The source has each row but those of one day, and one new row."""
     spark.conf.set("spark.sql.files.openCostInBytes", "4096")  # otherwise a task reads some 30 files
@@ -165,6 +170,7 @@ def _commands(spark: SparkSession, table: str) -> dict[str, Callable[[], Any]]:
         "enable deletion vectors": lambda: delta.setProperties({"delta.enableDeletionVectors": "true"}),
         "DELETE of a row in each file": lambda: _touch_all(spark, delta.delete),
         "UPDATE of a row in each file": lambda: _touch_all(spark, lambda rows: delta.update(rows, {"x": "x + 1"})),
+        "OPTIMIZE ZORDER BY": lambda: _lay_out(delta, spark),
         "overwrite": lambda: _write(spark, table, REAL_DAY, "overwrite"),
         "append": lambda: _write(spark, table, REAL_DAY, "append"),
         "a commit without a checkpoint": lambda: _removed_by_another(table),
@@ -210,6 +216,8 @@ MARK = ("enable deletion vectors", "DELETE of a row in each file", "append")
 """The second one reads all files, which must exist, and marks a row in each."""
 REWRITE = ("UPDATE of a row in each file", "append")
 """The first one reads all files, which must exist, and rewrites them."""
+LAYOUT = ("OPTIMIZE ZORDER BY", "append")
+"""The first one reads all files, which must exist, and writes few for each day."""
 CLONE = ("clone",)
 """Its commit, in a directory beside the table, has an action for each file too."""
 UPDATE = ("UPDATE of all", "append")
@@ -310,6 +318,7 @@ if __name__ == "__main__":
         "mirror": MIRROR,
         "mark": MARK,
         "rewrite": REWRITE,
+        "layout": LAYOUT,
     }
     names = groups.get(" ".join(sys.argv[2:]), sys.argv[2:])
     for taken in run(sys.argv[1], names):
