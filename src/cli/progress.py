@@ -18,15 +18,6 @@ _Item = TypeVar("_Item")
 Advance = Callable[[str, int, int], None]
 """Gets the name of a step, how much is done, and how much there is (0: not known)."""
 
-_DOING = {
-    "log": "reading the log",
-    "list": "listing files",
-    "footers": "reading footers",
-    "vectors": "reading deletion vectors",
-    "rows": "reading data files",
-    "locations": "writing locations",
-}
-
 
 def output_is_file() -> bool:
     """Whether standard output is a file: what is written to a terminal or a pager meanwhile would mix with the bar."""
@@ -81,15 +72,17 @@ def progress_bar(*, enabled: bool = True) -> Iterator[Advance]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True, redirect_stdout=False) as bar:
-        current: dict[str, TaskID] = {}
+        current: dict[tuple[str, bool], TaskID] = {}
 
         def advance(step: str, done: int, total: int) -> None:
-            if step not in current:
-                for task in current.values():
-                    bar.remove_task(task)
-                current.clear()
-                current[step] = bar.add_task(_DOING.get(step, step), total=None, counts="")
-            counts = f"{done:,} of {total:,}" if total else ""
-            bar.update(current[step], completed=done, total=total or None, counts=counts)
+            counts = f"{done:,} of {total:,}" if total else f"{done:,} until now" if done else ""
+            key = step, total > 0
+            if key in current:
+                bar.update(current[key], completed=done, total=total or None, counts=counts)
+                return
+            for task in current.values():
+                bar.remove_task(task)
+            current.clear()
+            current[key] = bar.add_task(step, completed=done, total=total or None, counts=counts)
 
         yield advance

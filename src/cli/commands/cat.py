@@ -56,7 +56,7 @@ def command(
     files = range(snapshot.files.num_rows) if indices is None else pc.indices_nonzero(indices).to_pylist()
 
     def rows(advance: Advance) -> Iterator[tuple[Any, ...]]:
-        for batch in batches(log, snapshot, counted(files, "rows", advance), needed):
+        for batch in batches(log, snapshot, counted(files, "reading data files", advance), needed):
             kept = matching(batch, predicate) if where else batch
             values = [python_values(kept.column(at_)) for at_ in range(len(names))]
             yield from zip(*values, strict=True)

@@ -9,7 +9,7 @@ from ...units import size
 from .. import exit_codes, text
 from ..output import Output, Style
 from ..parameters import Command, Location, on_table, writes_output
-from ..progress import progress_bar
+from ..progress import command_bar
 
 if TYPE_CHECKING:
     from ...core.log_maintenance.health import LogHealth, Problem
@@ -55,8 +55,7 @@ def command(location: Location, footers: bool, strict: bool, output: Output) -> 
     from ...core.table_maintenance.check import check_data
 
     log = location.log()
-    with progress_bar(enabled=not output.as_json) as advance:
-        advance("log", 0, 0)
+    with command_bar("check", log.table, enabled=not output.as_json):
         health = log.health()
         data, obstacle = None, None
         try:
@@ -66,7 +65,7 @@ def command(location: Location, footers: bool, strict: bool, output: Output) -> 
             obstacle = str(error)
         else:
             files = table_files.of_table(log)
-            data = check_data(log, snapshot, files, reads_files=footers, progress=advance)
+            data = check_data(log, snapshot, files, reads_files=footers)
     result = document(health, data, obstacle)
     if output.as_json:
         output.json(result)

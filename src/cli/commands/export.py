@@ -97,7 +97,7 @@ def _locations(snapshot: "Snapshot", advance: Advance) -> Iterator[str]:
 
     column = snapshot.files.column("path")
     for start in range(0, len(column), _BLOCK):
-        advance("locations", start, len(column))
+        advance("writing locations", start, len(column))
         for path in column.slice(start, _BLOCK).to_pylist():
             yield paths.absolute(snapshot.table, path)
-    advance("locations", len(column), len(column))
+    advance("writing locations", len(column), len(column))

@@ -9,7 +9,7 @@ from .. import exit_codes, text
 from ..confirmation import confirmed
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
-from ..progress import progress_bar
+from ..progress import command_bar
 
 if TYPE_CHECKING:
     from ...core.table_maintenance.repair import Plan
@@ -48,8 +48,7 @@ def command(location: Location, yes: bool, output: Output) -> int:
     from ...core.table_maintenance.check import missing_files
 
     log = location.log()
-    with progress_bar(enabled=not output.as_json) as advance:
-        advance("log", 0, 0)
+    with command_bar("repair", log.table, enabled=not output.as_json):
         health = log.health()
         try:
             missing = missing_files(log, log.snapshot(), table_files.of_table(log))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus, LogStore
+from ...progress import stage
 from ..log import checksum, large_commits
 from ..log.checkpoint import checkpoint_alone, nothing_else
 from ..log.checkpoint_file import ReplacedError
@@ -28,6 +29,8 @@ from .cleanup import unreferenced
 if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
 
+_COMMITS_AT_ONCE = 64
+"""The commits between two reports of the progress."""
 
 Kind: TypeAlias = Literal[
     "commit-damaged",
@@ -133,13 +136,17 @@ class _Examination:
     def report(self, now_ms: int) -> LogHealth:
         self._read_commits()
         oldest_first = sorted(self._listing.checkpoints, key=lambda checkpoint: checkpoint.version)
-        sound = sorted({c.version for c in oldest_first if self._is_sound(c)})
+        sound: set[int] = set()
+        for done, checkpoint in enumerate(oldest_first):
+            stage("comparing checkpoints with the commits", done, len(oldest_first))
+            if self._is_sound(checkpoint):
+                sound.add(checkpoint.version)
         readable_ranges = readable(self._listing, unusable=self._unusable, damaged=self._damaged)
         self._find_holes(readable_ranges)
         self._check_compactions()
         self._check_newest(readable_ranges)
         self._check_parts()
-        self._check_hint(sound)
+        self._check_hint(sorted(sound))
         self._check_sidecars(now_ms)
         return LogHealth(
             self._table,
@@ -147,7 +154,7 @@ class _Examination:
             len(self._listing.commits),
             sum(status.size for status in self._statuses),
             readable_ranges,
-            tuple(sound),
+            tuple(sorted(sound)),
             tuple(sorted(self._problems, key=lambda problem: problem.severity)),
         )
 
@@ -159,8 +166,9 @@ class _Examination:
 
     def _read_commits(self) -> None:
         """Read each commit; a large one line by line."""
-        for _ in self._commits(0, self._newest):
-            pass
+        for done, _ in enumerate(self._commits(0, self._newest)):
+            if done % _COMMITS_AT_ONCE == 0:
+                stage("reading commits", done, len(self._listing.commits))
         for version, status in self._listing.commits.items():
             if large_commits.is_large(status):
                 try:

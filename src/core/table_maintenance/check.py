@@ -3,27 +3,25 @@
 What is wrong is decided by functions without input or output: `check_rules`. This module reads the files.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import CorruptLogError, MissingDataFileError, StorageError, TablelogError, UntrustedTableError
+from ...progress import stage
 from ..protocol import change_data, deletion_vectors, paths
 from ..protocol.actions import DeletionVectorDescriptor
 from . import check_rules, unneeded_files
 from .check_rules import MOST_PROBLEMS, CheckResult, Problems
 from .data_files import TableData, refused
+from .table_files import TableFiles, counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..deltalog import DeltaLog
     from ..table.snapshot import Snapshot
-    from .table_files import TableFiles
-
-Progress = Callable[[str, int, int], None]
-"""Gets the name of a check, how many files are done, and how many there are."""
 
 _Item = TypeVar("_Item")
 
@@ -53,14 +51,7 @@ class DataCheck:
     """The paths in the log of all live files that don't exist."""
 
 
-def check_data(
-    log: "DeltaLog",
-    snapshot: "Snapshot",
-    files: "TableFiles",
-    *,
-    reads_files: bool = True,
-    progress: Progress = lambda check, done, total: None,
-) -> DataCheck:
+def check_data(log: "DeltaLog", snapshot: "Snapshot", files: TableFiles, *, reads_files: bool = True) -> DataCheck:
     """Check the data files of a version. It changes nothing.
 
     Args:
@@ -68,7 +59,6 @@ def check_data(
         snapshot: The version.
         files: The table's directory.
         reads_files: Whether to open each data file and read its footer; else only listings and the log are used.
-        progress: Called as the work goes on.
 
     Returns:
         The results, in the order in which they are shown.
@@ -78,21 +68,20 @@ def check_data(
     """
     table = snapshot.files
     names: list[str] = table.column("path").to_pylist()
-    progress("list", 0, 0)
     listed = _listed(files, snapshot)
     presence, missing = _check_presence(log, names, table, listed, files)
     results = [presence, _check_values(snapshot, names)]
     data = TableData(log)
     if reads_files:
-        results.append(_check_footers(snapshot, data, names, missing, progress))
-    results.append(_check_vectors(snapshot, data, names, progress))
+        results.append(_check_footers(snapshot, data, names, missing))
+    results.append(_check_vectors(snapshot, data, names))
     rows = check_rules.row_id_problems(snapshot, names)
     if rows is not None:
         results.append(rows)
     return DataCheck(tuple(results), _orphans(snapshot, listed), tuple(sorted(missing)))
 
 
-def missing_files(log: "DeltaLog", snapshot: "Snapshot", files: "TableFiles") -> list[str]:
+def missing_files(log: "DeltaLog", snapshot: "Snapshot", files: TableFiles) -> list[str]:
     """The paths in the log of the live files that don't exist.
 
     Args:
@@ -107,18 +96,19 @@ def missing_files(log: "DeltaLog", snapshot: "Snapshot", files: "TableFiles") ->
     return sorted(_check_presence(log, names, snapshot.files, _listed(files, snapshot), files)[1])
 
 
-def _listed(files: "TableFiles", snapshot: "Snapshot") -> dict[str, int]:
+def _listed(files: TableFiles, snapshot: "Snapshot") -> dict[str, int]:
     """The size of each file below the table's directory, by its name."""
     columns = {*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns}
 
     def hidden(name: str) -> bool:
         return unneeded_files.is_hidden(name, columns)
 
-    return {directory.path_of(file.name): file.size for directory in files.walk(hidden) for file in directory.files}
+    directories = counted(files.walk(hidden), snapshot.files.num_rows)
+    return {directory.path_of(file.name): file.size for directory in directories for file in directory.files}
 
 
 def _check_presence(
-    log: "DeltaLog", names: Sequence[str], table: "pa.Table", listed: dict[str, int], files: "TableFiles"
+    log: "DeltaLog", names: Sequence[str], table: "pa.Table", listed: dict[str, int], files: TableFiles
 ) -> tuple[CheckResult, set[str]]:
     """Whether each file exists with the size that the log has."""
     problems = Problems("files")
@@ -156,9 +146,7 @@ def _check_values(snapshot: "Snapshot", names: Sequence[str]) -> CheckResult:
     return problems.result(len(names))
 
 
-def _check_footers(
-    snapshot: "Snapshot", data: TableData, names: Sequence[str], missing: set[str], progress: Progress
-) -> CheckResult:
+def _check_footers(snapshot: "Snapshot", data: TableData, names: Sequence[str], missing: set[str]) -> CheckResult:
     """Whether the footer of each file agrees with the schema and with numRecords."""
     problems = Problems("footers")
     expected = snapshot.num_records()
@@ -186,11 +174,11 @@ def _check_footers(
                 for sentence in sentences:
                     problems.add("error", names[row], sentence)
             done += len(part)
-            progress("footers", done, len(wanted))
+            stage("reading footers", done, len(wanted))
     return problems.result(len(wanted))
 
 
-def _check_vectors(snapshot: "Snapshot", data: TableData, names: Sequence[str], progress: Progress) -> CheckResult:
+def _check_vectors(snapshot: "Snapshot", data: TableData, names: Sequence[str]) -> CheckResult:
     """Whether each deletion vector can be read, and deletes only rows that its file has."""
     from ..log.columns import deletion_vector_of
 
@@ -232,7 +220,7 @@ def _check_vectors(snapshot: "Snapshot", data: TableData, names: Sequence[str], 
                 for row, sentence in found:
                     problems.add("error", names[row], sentence)
             done += len(part)
-            progress("vectors", done, len(by_file))
+            stage("reading deletion vectors", done, len(by_file))
     return problems.result(total)
 
 

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from ...errors import StorageAccessError
 from ...logstore.common.uri import scheme_of
+from ...progress import stage
 from ..protocol import paths
 from . import listing
 from .unneeded_files import Directory, ListedFile
@@ -60,6 +61,15 @@ class TableFiles(Protocol):
 
     def behind_links(self, names: Iterable[str]) -> set[str]:
         """The names, inside the table, of files to which the links among `names` point."""
+
+
+def counted(directories: Iterable[Directory], expected: int) -> Iterator[Directory]:
+    """The directories of a listing, with its progress; it has at least `expected` files, if none is missing."""
+    listed = 0
+    for directory in directories:
+        listed += len(directory.files)
+        stage("listing files", listed, expected if listed <= expected else 0)
+        yield directory
 
 
 def of_table(log: "DeltaLog") -> TableFiles:

@@ -143,6 +143,8 @@ class Needed:
         self._ordered = memoryview(b"").cast("q")
         self._changed = False
         self._sources: list[Callable[[], Iterable[pa.Table]]] = []
+        self.num_live = 0
+        """The number of files of the version that was added last."""
 
     def __contains__(self, name: str) -> bool:
         if name in self._names:
@@ -186,11 +188,14 @@ class Needed:
         """
         from ..log.checkpoint_file import DamagedCheckpointError
 
+        self.num_live = 0
         try:
             for piece in checked_pieces(snapshot):
                 self._add_hashes(piece)
+                self.num_live += piece.num_rows
         except DamagedCheckpointError:  # other files of the log may have the version
             self._add_hashes(snapshot.files)
+            self.num_live = snapshot.files.num_rows
         self._sources.append(lambda: snapshot.pieces(with_stats=False))
 
     def add_removed(self, snapshot: "Snapshot", since_ms: int) -> None:

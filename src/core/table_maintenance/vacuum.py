@@ -19,7 +19,7 @@ from ..protocol.actions import RemoveFile
 from ..table.checked_pieces import check_base
 from ..txn.operation import Operation
 from . import unneeded_files
-from .table_files import THREADS, TableFiles, in_threads
+from .table_files import THREADS, TableFiles, counted, in_threads
 from .unneeded_files import Directory, Needed, Removable
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def vacuum(
     elif mode == "LITE":
         unneeded = _told_by_log(log, snapshot, files, needed, version)
     else:
-        unneeded = removable(files, files.walk(hidden), needed, window.before_ms)
+        unneeded = removable(files, counted(files.walk(hidden), needed.num_live), needed, window.before_ms)
     if dry_run:
         return _vacuumed(unneeded, 0)
     tell = is_logged(log) if logged is None else logged
@@ -173,15 +173,13 @@ def _vacuumed(unneeded: Removable, removed: int) -> Vacuumed:
 
 def removable(files: TableFiles, directories: Iterable[Directory], needed: Needed, before_ms: int) -> Removable:
     """The deletable files of a listing, including staging directories that crashed writes left."""
-    links = listed = 0
+    links = 0
     staging: list[str] = []
 
     def seen() -> Iterator[Directory]:
-        nonlocal links, listed
+        nonlocal links
         for directory in directories:
             links += directory.other
-            listed += len(directory.files)
-            stage("listing files", listed)
             if not directory.name:
                 staging.extend(name for name in directory.hidden if name.startswith(STAGING_PREFIX))
             yield directory
