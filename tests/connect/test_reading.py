@@ -6,7 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from connect.reading import by_core
 from support.rows import assert_same_rows
@@ -21,6 +23,8 @@ from tablelog.errors import (
     VersionNotFoundError,
 )
 from tablelog.spark import DeltaTable
+
+ICEBERG = {"delta.columnMapping.mode": "name", "delta.enableIcebergCompatV2": "true"}
 
 
 def same_as_core(table: Table, version: int | None = None) -> None:
@@ -87,6 +91,52 @@ def test_mapped_columns(spark: Any, table: Table, mode: str) -> None:
     assert sorted(row.first for row in table.read().select("s.first").collect()) == [2, 6]
     table.delta.dropColumn("number")
     same_as_core(table)
+
+
+@pytest.mark.parametrize("by", [(), ("s",), ("k", "s"), ("k",)])
+@pytest.mark.parametrize("configuration", [{"delta.columnMapping.mode": "id"}, ICEBERG], ids=["id", "iceberg"])
+def test_every_column_of_a_file_has_its_id(
+    spark: Any, table: Table, configuration: dict[str, str], by: tuple[str, ...]
+) -> None:
+    """Also the first one, whose values carry the checks of each row."""
+    rows = spark.range(3).selectExpr("id", "id + 1 AS n", "'a' AS s", "CAST(id % 2 AS INT) AS k")
+    table.write(rows.coalesce(1), by=by, **configuration)
+    table.delta.addConstraint("positive", "n > 0")
+    table.delta.update("n = 1", {"n": "n + 10"})
+    fields = json.loads(table.log.snapshot().metadata.schema_string)["fields"]
+    ids = {
+        field["metadata"]["delta.columnMapping.physicalName"]: field["metadata"]["delta.columnMapping.id"]
+        for field in fields
+        if field["name"] not in by or configuration is ICEBERG  # Iceberg wants the partition columns in the files
+    }
+    for name in table.data_files():
+        assert _field_ids(table.root / name) == ids
+    assert sorted(tuple(row) for row in table.read().select("id", "n", "s", "k").collect()) == [
+        (0, 11, "a", 0),
+        (1, 2, "a", 1),
+        (2, 3, "a", 0),
+    ]
+
+
+def _field_ids(file: Path) -> dict[str, int]:
+    return {field.name: int((field.metadata or {}).get(b"PARQUET:field_id", b"-1")) for field in pq.read_schema(file)}
+
+
+@pytest.mark.parametrize("kind", ["data", "partition", "mapped partition"])
+def test_a_char_is_compared_without_its_spaces(spark: Any, table: Table, kind: str) -> None:
+    """As in a classic session, by a query and by a command."""
+    builder = DeltaTable.create(spark).location(table.path).addColumn("c", "char(3)").addColumn("k", "int")
+    if kind != "data":
+        builder = builder.partitionedBy("c")
+    if kind == "mapped partition":
+        builder = builder.property("delta.columnMapping.mode", "name")
+    builder.execute()
+    table.write(spark.sql("SELECT 'a' AS c, 1 AS k UNION ALL SELECT 'abc', 2"))
+    for condition in ("c = 'a'", "c = 'a  '", "c IN ('a')", "c < 'aa'", F.col("c") == "a"):
+        assert [row.k for row in table.read().where(condition).collect()] == [1], condition
+    for condition in ("c = 'a'", "c IN ('a', 'b')", F.col("c") == "a"):
+        table.delta.update(condition, {"k": "k + 1"})
+    assert sorted((row.c, row.k) for row in table.read().collect()) == [("a  ", 4), ("abc", 2)]
 
 
 def test_versions_and_timestamps(spark: Any, table: Table) -> None:

@@ -11,6 +11,7 @@ from ...core.protocol.rules import Check
 from ...core.protocol.schema import BOOLEAN, quoted
 from ...errors import SchemaMismatchError
 from . import expressions
+from .replaced_columns import replaced
 from .violations import marked
 
 if TYPE_CHECKING:
@@ -93,4 +94,4 @@ def _guarded(df: "DataFrame", checks: "Sequence[tuple[Column, Column]]", column:
     value = df[quoted(column)]
     for condition, message in reversed(checks):
         value = F.when(condition, value).otherwise(F.raise_error(message))
-    return df.withColumn(column, value.alias(column, metadata=df.schema[column].metadata))
+    return replaced(df, {column: value})

@@ -41,6 +41,7 @@ from ..jvm.types import spark_type, table_schema
 from . import fill
 from .checks import checked, enforced
 from .fill import ALONE, Turn
+from .replaced_columns import replaced
 from .violations import translated
 
 if TYPE_CHECKING:
@@ -114,9 +115,8 @@ def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequen
     for field in schema:
         if field.name.lower() in wanted and field.data_type in (STRING, BINARY):
             value = df[quoted(field.name)]
-            marks = df.schema[field.name].metadata
-            values[field.name] = F.when(F.octet_length(value) > 0, value).alias(field.name, metadata=marks)
-    return df.withColumns(values) if values else df
+            values[field.name] = F.when(F.octet_length(value) > 0, value)
+    return replaced(df, values) if values else df
 
 
 def new_table_schema(df: "DataFrame") -> StructType:

@@ -87,8 +87,10 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
             records = records.where(is_live(records[hidden.deleted], records[place]))
     elif of_rows:
         records = records.withColumns(of_rows)
-    if mapping.active:
-        return renamed(records, schema, read_schema(mapping.logical), more)
+    logical = read_schema(mapping.logical)
+    if mapping.active or (in_directories and any(field.metadata for field in fields.values())):
+        # Spark drops the metadata of columns whose values it reads from directories, such as the length of a char.
+        return renamed(records, schema, logical, more)
     return records.select(*map(column_named, [*schema.names, *more]))
 
 
