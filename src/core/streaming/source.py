@@ -184,7 +184,9 @@ class TableStream:
         )
         if last is None:
             return start
-        self._check_start(begin.version)
+        # An offset before the first file of a version: the rows that were read last are those of the version before.
+        was_read = start is not None and start.index == BEFORE_FILES and not start.initial
+        self._check_start(max(begin.version - 1, 0) if was_read else begin.version)
         return after(last, begin)
 
     def batch(self, start: SourceOffset | None, end: SourceOffset) -> Batch:

@@ -467,7 +467,10 @@ def test_a_column_with_another_type_needs_a_new_checkpoint() -> None:
     assert end is not None
 
 
-def test_a_renamed_column_is_an_error_that_names_the_option_to_set() -> None:
+@pytest.mark.parametrize("boundary", [True, False])
+def test_a_renamed_column_is_an_error_that_names_the_option_to_set(boundary: bool) -> None:
+    """Also to a restarted query that has read everything before the commit that renames."""
+
     def columns(name: str) -> str:
         mapped = '{"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"p1"}'
         field = f'{{"name":"{name}","type":"long","nullable":true,"metadata":{mapped}}}'
@@ -477,9 +480,18 @@ def test_a_renamed_column_is_an_error_that_names_the_option_to_set() -> None:
     builder = LogBuilder().commit(Protocol(2, 5), metadata(on, schema=columns("x")), add("a"))
     source = stream(builder)
     end = source.latest(None)
+    if boundary:
+        builder.commit(add("b"))
+        end = source.latest(end)
+        assert end is not None
+        assert (end.version, end.index) == (2, BEFORE_FILES)
     builder.commit(metadata(on, schema=columns("y"), table_id=table_id(builder)))
     with pytest.raises(UnsupportedFeatureError, match="x was renamed to y") as raised:
         source.latest(end)
+    builder.commit(add("c"))
+    with pytest.raises(UnsupportedFeatureError, match="x was renamed to y"):
+        stream(builder).latest(end)
+    assert every_path(stream(builder, start=Bound(version=builder.version))) == ["c"]
     assert raised.value.condition == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
 
 
