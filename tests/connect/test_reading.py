@@ -137,6 +137,12 @@ def test_a_char_is_compared_without_its_spaces(spark: Any, table: Table, kind: s
     for condition in ("c = 'a'", "c IN ('a', 'b')", F.col("c") == "a"):
         table.delta.update(condition, {"k": "k + 1"})
     assert sorted((row.c, row.k) for row in table.read().collect()) == [("a  ", 4), ("abc", 2)]
+    if kind != "data":
+        table.write(spark.sql("SELECT 'a' AS c, 7 AS k"))
+        assert table.delta.optimize().where("c = 'a'").executeCompaction().first().metrics.numFilesRemoved == 2
+        table.delta.delete("c = 'a' AND k = 7")
+        table.write(spark.sql("SELECT 'a' AS c, 8 AS k"), "overwrite", replaceWhere="c = 'a  '")
+        assert sorted((row.c, row.k) for row in table.read().collect()) == [("a  ", 8), ("abc", 2)]
 
 
 def test_versions_and_timestamps(spark: Any, table: Table) -> None:

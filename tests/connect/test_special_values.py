@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import pytest
 from pyspark.sql import functions as F
 
 from connect.reading import by_core
 from support.rows import assert_same_rows
 from support.spark_tables import Table
+from tablelog.errors import UnsupportedFeatureError
+
+MAPPED = {"delta.columnMapping.mode": "name"}
 
 
 def same_as_core(table: Table) -> None:
@@ -34,6 +38,27 @@ def test_names_that_need_quotes(spark: Any, table: Table) -> None:
     merge.whenMatchedUpdate(set={"`_metadata`": "s.`select` * 10"}).execute()
     assert tuple(table.read().first()) == (1, 2, 7, 20, 1, "p")
     same_as_core(table)
+
+
+def test_columns_whose_names_need_quotes_in_text(spark: Any, table: Table) -> None:
+    """Spark divides the name of a Column at dots only."""
+    names = ("select", "x y", "not", "null", "date", "päß", "a-b", "f(x)", "1")
+    frame = spark.range(2).select(*((F.col("id") + number).alias(name) for number, name in enumerate(names)))
+    table.write(frame.withColumn("s t", F.struct(F.col("select").alias("from it"))), **MAPPED)
+    for name in names:
+        table.delta.update(F.col(name) == 100, {f"`{name}`": F.lit(0).cast("bigint")})
+        table.delta.alias("t").update(F.col(f"t.{name}") >= 0, {f"`{name}`": F.col(name) + F.col("not")})
+    table.delta.update(F.col("s t.from it") == 1, {"`x y`": F.col("`s t`.`from it`") + 1000})
+    expected = [[0, 1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 6, 7, 8, 9]]
+    for row in expected:
+        for place in range(len(names)):
+            row[place] += row[2]
+    expected[1][1] = 1001
+    assert sorted([list(row)[:-1] for row in table.read().collect()]) == expected
+    with pytest.raises(UnsupportedFeatureError, match="no column"):
+        table.delta.delete(F.col("x z") == 1)
+    with pytest.raises(UnsupportedFeatureError, match="not the name of a column"):
+        table.delta.delete(F.col("x`y") == 1)
 
 
 def test_texts_of_partitions(spark: Any, table: Table) -> None:

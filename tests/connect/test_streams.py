@@ -59,6 +59,38 @@ def test_rows_go_from_table_to_table_once(spark: Any, table: Table, target: Tabl
     assert DeltaLog.for_path(target.path).snapshot().transactions[query].version == 2
 
 
+def _change(table: Table) -> None:
+    table.delta.delete("id = 1")
+
+
+def _rename(table: Table) -> None:
+    table.delta.renameColumn("id", "k")
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "condition"),
+    [
+        (_change, {}, "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+        (lambda table: table.delta.delete(), {}, "DELTA_SOURCE_IGNORE_DELETE"),
+        (_rename, {}, "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"),
+        (lambda table: None, {"startingVersion": 99}, "DELTA_VERSION_NOT_FOUND"),
+        (lambda table: None, {"startingTimestamp": "2100-01-01"}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
+    ],
+)
+def test_an_error_of_the_source_names_its_condition(
+    spark: Any, table: Table, target: Table, tmp_path: Path, change: Any, options: dict[str, Any], condition: str
+) -> None:
+    """Also to a query that had read everything before a change and starts again."""
+    table.write(spark.range(3).coalesce(1), **{"delta.columnMapping.mode": "name"})
+    if not options:
+        assert run(source(table), target, tmp_path / "checkpoint") == 3
+    change(table)
+    if change is _rename:
+        table.write(spark.range(5, 6).withColumnRenamed("id", "k"))
+    with pytest.raises(pyspark.errors.StreamingQueryException, match=rf"Error: \[{condition}\]"):
+        run(source(table, **options), target, tmp_path / "checkpoint")
+
+
 def test_a_batch_that_failed_is_read_and_written_again(spark: Any, table: Table, target: Table, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     table.write(spark.range(0, 2).coalesce(1))

@@ -248,6 +248,32 @@ def test_a_view_of_the_table(spark: Any, table: Table, tmp_path: Path) -> None:
     assert table.rows() == [0, 1, 2]
 
 
+SUBQUERIES = [
+    "SELECT explode((SELECT collect_list(id) FROM own)) AS id",
+    "SELECT (SELECT max(id) FROM own) + 1 AS id",
+    "SELECT 9L AS id WHERE EXISTS (SELECT 1 FROM own WHERE id > 1)",
+    "WITH o AS (SELECT max(id) AS m FROM own) SELECT id + (SELECT m FROM o) AS id FROM other",
+]
+
+
+@pytest.mark.parametrize("text", SUBQUERIES)
+def test_a_view_of_the_table_in_a_subquery(spark: Any, table: Table, tmp_path: Path, text: str) -> None:
+    """The plan that is executed has these scans outside of its leaves."""
+    table.write(spark.range(4).coalesce(1))
+    table.read().createOrReplaceTempView("own")
+    other = Table(spark, tmp_path / "other table [1], x")
+    other.write(spark.range(3))
+    other.read().createOrReplaceTempView("other")
+    for mode in ("append", "overwrite"):
+        with pytest.raises(UnsupportedFeatureError, match="view"):
+            table.write(spark.sql(text), mode)
+    with pytest.raises(UnsupportedFeatureError, match="view"):
+        table.delta.alias("t").merge(spark.sql(text).alias("s"), "t.id = s.id").whenNotMatchedInsertAll().execute()
+    assert table.rows() == [0, 1, 2, 3]
+    table.write(spark.sql(text.replace("FROM own", "FROM other")), "overwrite")
+    assert table.rows() != [0, 1, 2, 3]
+
+
 def test_a_failed_write_leaves_no_file(spark: Any, table: Table) -> None:
     table.write(spark.range(1))
     before = table.data_files()

@@ -3,6 +3,7 @@
 `INTERNALS` lists these attributes and `PATCHES` the methods that `enable` replaces; tests/connect checks both.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ INTERNALS: Mapping[str, tuple[str, ...]] = {
     "pyspark.sql.connect.streaming.readwriter.DataStreamReader": ("_client", "_format"),
     "pyspark.sql.connect.streaming.readwriter.DataStreamWriter": ("_session", "_write_proto", "_write_stream"),
     "pyspark.sql.connect.plan.WriteStreamOperation": ("_child",),
-    "pyspark.sql.connect.dataframe.DataFrame": ("_plan",),
+    "pyspark.sql.connect.dataframe.DataFrame": ("_explain_string", "_plan"),
     "pyspark.pipelines.spark_connect_graph_element_registry.SparkConnectGraphElementRegistry": ("_spark",),
 }
 
@@ -56,6 +57,8 @@ PATCHES: Mapping[str, str] = {
     **{f"SparkConnectGraphElementRegistry.{name}": _PIPELINES for name in ("register_output", "register_sql")},
 }
 """The replaced methods, with their modules."""
+
+_LOCATION = re.compile(r"^Location: \w+ \[(.+?)(?:, \.\.\. \d+ entries)?\]$", re.MULTILINE)
 
 Make: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -301,6 +304,15 @@ def relations(frame: "DataFrame") -> list[Any]:
     plan: Any = frame
     proto = plan._plan.to_proto(plan.sparkSession.client)
     return [one for one in messages(proto) if one.DESCRIPTOR.name == "Relation"]
+
+
+def files_in_subqueries(frame: "DataFrame") -> list[str]:
+    """The first file of each scan in the plan of a frame, as Spark explains it.
+
+    `inputFiles` has all files, but leaves out the scans of subqueries.
+    """
+    plan: Any = frame
+    return _LOCATION.findall(plan._explain_string(mode="formatted"))
 
 
 def sql(

@@ -1,5 +1,6 @@
 """Checks a Column of a Spark Connect session as `sql_text` checks a text: by the expression that it sends to Spark."""
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 _PLAIN = frozenset({"literal", "alias", "cast", "unresolved_extract_value", "lambda_function"})
+_PART = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
+_NAME = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
 _PLAIN_VARIABLE = "unresolved_named_lambda_variable"
 
 
@@ -38,7 +41,10 @@ def _reason(node: Any, kind: str, columns: Collection[str], qualifiers: Collecti
             return (
                 f"its column {attribute.unparsed_identifier} belongs to another DataFrame: use F.col(name), or SQL text"
             )
-        return sql_text.check(attribute.unparsed_identifier, columns, qualifiers).refused
+        quoted = _quoted(attribute.unparsed_identifier)
+        if quoted is None:
+            return f"{attribute.unparsed_identifier} is not the name of a column"
+        return sql_text.check(quoted, columns, qualifiers).refused
     if kind == "unresolved_function":
         function = node.unresolved_function
         name = function.function_name
@@ -52,6 +58,14 @@ def _reason(node: Any, kind: str, columns: Collection[str], qualifiers: Collecti
     if kind == "expression_string":
         return sql_text.check(node.expression_string.expression, columns, qualifiers).refused
     return f"it has a {kind.replace('_', ' ')}"
+
+
+def _quoted(name: str) -> str | None:
+    """The name of an attribute with each part in backticks. Spark divides it at dots, and at nothing else."""
+    if _NAME.fullmatch(name) is None:
+        return None
+    parts = (part if part.startswith("`") else f"`{part}`" for part in _PART.findall(name))
+    return ".".join(parts)
 
 
 def _children(node: Any, kind: str) -> list[Any]:
