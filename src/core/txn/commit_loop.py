@@ -37,7 +37,7 @@ _PATIENT_LOSSES = 6
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
-    """A commit that is in the log. `winners` are the commits between the version that was read and this one.
+    """A commit that is in the log. `winners` are the commits between its parent in `CommitLoop` and this one.
 
     `bulk` is as in `CommitLoop`, for this version.
     """
@@ -66,12 +66,15 @@ class CommitLoop:
         dice: Callable[[], float],
         patience: Patience,
         bulk: BulkActions | None = None,
+        others: Sequence[Winner] = (),
     ) -> None:
         """`parent` is the version that the transaction read, `read_at` when it did, by the monotonic clock.
 
-        `bulk` is what the commit does to files beside its actions.
+        `bulk` is what the commit does to files beside its actions. `others` are commits up to `parent` against which
+        the commit is checked too (`EarlierCommits`).
         """
         self._bulk = bulk
+        self._others = others
         self._log = log
         self._record = record
         self._parent = parent
@@ -91,11 +94,12 @@ class CommitLoop:
         parent = self._parent
         serialised: tuple[Action, ...] | None = None
         body = b""
+        staged = self._rebase(staged, reads, level, [], iter(self._others))
         if clock.monotonic() - self._read_at > _LISTING_IS_FRESH_S:
             staged = self._rebase(staged, reads, level, winners, self._newer(parent.version + 1, None))
         for number in range(1, max_attempts + 1):
             started = clock.monotonic()
-            for winner in winners[parent.version - staged.read_version :]:
+            for winner in winners[parent.version - self._parent.version :]:
                 parent = parent.after(winner)
             version = parent.version + 1
             stamped_info, actions = stamped(staged, info, parent, clock.now_ms())

@@ -42,27 +42,30 @@ def after_commit(
     actions: Sequence[Action],
     sidecar_writer: "SidecarWriter | None" = None,
     bulk: "BulkActions | None" = None,
-) -> None:
+) -> "Snapshot | None":
     """Do the steps that follow the commit of `info` and `actions` as `version`.
 
     A step that fails is logged as a warning, because the commit is valid without it.
 
     Args:
         log: The handle on the table's log.
-        read: The snapshot of the transaction (`None` for a new table).
+        read: The snapshot of the transaction, or of an earlier commit of its command (`None` for a new table).
         winners: The commits between `read` and this one.
         version: The version of this commit.
         info: Its commitInfo.
         actions: Its other actions.
         sidecar_writer: Writes the sidecars of a checkpoint; `None`: the core writes them.
         bulk: What the commit does to files beside its actions.
+
+    Returns:
+        The snapshot of `version`, if it is in memory.
     """
     if bulk is not None:
         # The actions of a winner that is too large for memory aren't all known here.
         known = all(winner.more is None for winner in winners)
         commits = [*(winner.actions for winner in winners), actions] if known else None
         _after_bulk(log, bulk, commits, version, info)
-        return
+        return None
     try:
         rows = [*((w.version, w.actions) for w in winners if w.more is None), (version, (info, *actions))]
         if len(rows) <= len(winners):  # one is too large for memory
@@ -73,7 +76,7 @@ def after_commit(
             snapshot = log.committed(read, rows)
     except Exception:
         _warn(log, version, "this handle couldn't update its snapshot: the next read reads the log again")
-        return
+        return None
     for step in (
         _Step(_NO_CHECKSUM, lambda: _write_checksum(log, snapshot, info, snapshot.totals())),
         _Step(
@@ -102,6 +105,7 @@ def after_commit(
             step.run()
         except Exception:
             _warn(log, version, step.failure)
+    return snapshot
 
 
 def _after_bulk(

@@ -23,6 +23,7 @@ from .bulk_actions import BulkActions
 from .commit import PATIENCE, Patience
 from .commit_loop import CommitLoop
 from .conflict import IsolationLevel, ReadPredicate, ReadSet, Staged, metadata_changes
+from .earlier_commits import EarlierCommits
 from .operation import Operation
 from .post_commit import after_commit
 from .prepare import Base, Prepared, check_removable, check_shape, implied_protocol, prepare, requested
@@ -67,6 +68,7 @@ class Transaction:
         dice: Callable[[], float] = random.random,
         new_token: Callable[[], str] = lambda: str(uuid.uuid4()),
         patience: Patience = PATIENCE,
+        earlier: EarlierCommits | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.sidecar_writer: SidecarWriter | None = None
@@ -84,6 +86,23 @@ class Transaction:
         self._whole_table = False
         self._app_ids: set[str] = set()
         self._record: CommitRecord | None = None
+        self._earlier = earlier
+        """What the command of this transaction has committed before, and then what is in the log after this commit."""
+
+    def next(self) -> "Transaction":
+        """A transaction for the next commit of the same command, which reads the same version.
+
+        The commits of the command must change different files, and not the metadata: they aren't checked against each
+        other.
+        """
+        return Transaction(
+            self._log,
+            self.snapshot,
+            dice=self._dice,
+            new_token=self._new_token,
+            patience=self._patience,
+            earlier=self._earlier,
+        )
 
     # --- state ----------------------------------------------------------------------------------------------------
 
@@ -257,6 +276,7 @@ class Transaction:
             dice=self._dice,
             patience=self._patience,
             bulk=bulk,
+            others=() if self._earlier is None else self._earlier.others,
         )
         try:
             return self._commit(loop, actions, operation, user_metadata, tags, engine_info, bulk)
@@ -296,9 +316,9 @@ class Transaction:
         )
         commit = loop.run(staged, info, reads, level)
         milliseconds = round((log.clock.monotonic() - began) * 1000)
-        after_commit(
+        snapshot = after_commit(
             log,
-            self.snapshot,
+            self._newest_known,
             winners=commit.winners,
             version=commit.version,
             info=commit.info,
@@ -306,10 +326,17 @@ class Transaction:
             sidecar_writer=self.sidecar_writer,
             bulk=commit.bulk,
         )
+        others = () if self._earlier is None else self._earlier.others
+        self._earlier = None if snapshot is None else EarlierCommits(snapshot, (*others, *commit.winners))
         return Committed(commit.version, commit.actions, commit.info, commit.attempts, milliseconds)
 
+    @property
+    def _newest_known(self) -> "Snapshot | None":
+        """The version after which the commit looks for others: the one that was read, or the command's last commit."""
+        return self.snapshot if self._earlier is None else self._earlier.snapshot
+
     def _parent(self) -> ParentVersion:
-        snapshot = self.snapshot
+        snapshot = self._newest_known
         if snapshot is None:
             return ParentVersion()
         return ParentVersion(

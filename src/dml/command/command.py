@@ -226,8 +226,8 @@ class Command:
             self.txn.read_table(files)
 
     def for_next_commit(self) -> "Command":
-        """A command with a transaction of its own, which reads the same version, and works on the same files."""
-        command = Command(self.spark, self.log, Transaction(self.log, self.txn.snapshot), self.options)
+        """A command for one more commit of the same version and files (`Transaction.next`)."""
+        command = Command(self.spark, self.log, self.txn.next(), self.options)
         command._selected = self._selected
         return command
 
