@@ -3,7 +3,7 @@
 import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
@@ -15,6 +15,7 @@ from ...errors import (
 )
 from ...settings.declarations import USER_METADATA
 from ..iceberg import enabled as iceberg_enabled
+from ..log.memory_limits import DEFAULT_LIMITS
 from ..protocol import codec, column_mapping, features, iceberg_compat, properties, row_tracking
 from ..protocol.actions import Action, CommitInfo, FileKey, Metadata, Protocol, RemoveFile
 from ..protocol.rules import without_leftovers
@@ -93,15 +94,20 @@ class Transaction:
         """A transaction for the next commit of the same command, which reads the same version.
 
         The commits of the command must change different files, and not the metadata: they aren't checked against each
-        other.
+        other. It may cost a listing, so that the files of all these commits don't stay in memory.
         """
+        earlier = self._earlier
+        if earlier is not None and earlier.snapshot.tail_actions > DEFAULT_LIMITS.tail_actions:
+            newest = self._log.snapshot()  # from a newer checkpoint, if there is one
+            if newest.version == earlier.snapshot.version:
+                earlier = replace(earlier, snapshot=newest)
         return Transaction(
             self._log,
             self.snapshot,
             dice=self._dice,
             new_token=self._new_token,
             patience=self._patience,
-            earlier=self._earlier,
+            earlier=earlier,
         )
 
     # --- state ----------------------------------------------------------------------------------------------------

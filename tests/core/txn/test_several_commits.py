@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from support.memory_table import WRITE, add, create, lines, new_log, other
 from tablelog.core.deltalog import DeltaLog
+from tablelog.core.log.memory_limits import DEFAULT_LIMITS
 from tablelog.core.protocol.actions import Action
 from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
@@ -60,6 +61,31 @@ def test_a_commit_reads_none_of_the_earlier_ones() -> None:
         totals = handle.snapshot().totals()
         assert totals is not None
         assert totals.num_files == COUNT
+    assert other(log).health().ok
+
+
+def test_the_files_of_all_commits_do_not_stay_in_memory() -> None:
+    """The command goes on from the newest checkpoint."""
+    log = _table(checkpointInterval="2")
+    each = DEFAULT_LIMITS.tail_actions + 1
+    log.transaction().commit([add(f"{place}") for place in range(COUNT, COUNT * each)], WRITE)
+    other(log).checkpoint()
+    log.forget()
+    transaction = log.transaction()
+    held = []
+    for number in range(COUNT):
+        snapshot = transaction.snapshot
+        assert snapshot is not None
+        rows = range(number * each, (number + 1) * each)
+        transaction.read_table(snapshot.files.take(list(rows)))
+        removed = [file.remove(1, data_change=False) for file in snapshot.add_files(list(rows))]
+        transaction.commit([add(f"new {number}", data_change=False), *removed], OPTIMIZE)
+        transaction = transaction.next()
+        assert transaction._newest_known is not None
+        held.append(transaction._newest_known.tail_actions)
+    assert max(held) <= 2 * (each + 1)
+    assert min(held) == 0
+    assert sorted(other(log).snapshot().files.column("path").to_pylist()) == [f"new {n}" for n in range(COUNT)]
     assert other(log).health().ok
 
 
