@@ -257,11 +257,12 @@ SUBQUERIES = [
 
 
 @pytest.mark.parametrize("text", SUBQUERIES)
-def test_a_view_of_the_table_in_a_subquery(spark: Any, table: Table, tmp_path: Path, text: str) -> None:
+def test_a_view_of_the_table_in_a_subquery(spark: Any, tmp_path: Path, text: str) -> None:
     """The plan that is executed has these scans outside of its leaves."""
+    table = Table(spark, tmp_path / "é a%20b [1], x y")
     table.write(spark.range(4).coalesce(1))
     table.read().createOrReplaceTempView("own")
-    other = Table(spark, tmp_path / "other table [1], x")
+    other = Table(spark, tmp_path / "other table [1], x%")
     other.write(spark.range(3))
     other.read().createOrReplaceTempView("other")
     for mode in ("append", "overwrite"):

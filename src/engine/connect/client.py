@@ -307,12 +307,12 @@ def relations(frame: "DataFrame") -> list[Any]:
 
 
 def files_in_subqueries(frame: "DataFrame") -> list[str]:
-    """The first file of each scan in the plan of a frame, as Spark explains it.
+    """The first file of each scan in the plan of a frame, as Spark explains it, URL-encoded as by `inputFiles`.
 
     `inputFiles` has all files, but leaves out the scans of subqueries.
     """
     plan: Any = frame
-    return _LOCATION.findall(plan._explain_string(mode="formatted"))
+    return [path.replace("%", "%25") for path in _LOCATION.findall(plan._explain_string(mode="formatted"))]
 
 
 def sql(
