@@ -69,7 +69,6 @@ class Transaction:
         dice: Callable[[], float] = random.random,
         new_token: Callable[[], str] = lambda: str(uuid.uuid4()),
         patience: Patience = PATIENCE,
-        earlier: EarlierCommits | None = None,
     ) -> None:
         self.snapshot = snapshot
         self.sidecar_writer: SidecarWriter | None = None
@@ -87,7 +86,7 @@ class Transaction:
         self._whole_table = False
         self._app_ids: set[str] = set()
         self._record: CommitRecord | None = None
-        self._earlier = earlier
+        self._earlier: EarlierCommits | None = None
         """What the command of this transaction has committed before, and then what is in the log after this commit."""
 
     def next(self) -> "Transaction":
@@ -101,14 +100,11 @@ class Transaction:
             newest = self._log.snapshot()  # from a newer checkpoint, if there is one
             if newest.version == earlier.snapshot.version:
                 earlier = replace(earlier, snapshot=newest)
-        return Transaction(
-            self._log,
-            self.snapshot,
-            dice=self._dice,
-            new_token=self._new_token,
-            patience=self._patience,
-            earlier=earlier,
+        following = Transaction(
+            self._log, self.snapshot, dice=self._dice, new_token=self._new_token, patience=self._patience
         )
+        following._earlier = earlier
+        return following
 
     # --- state ----------------------------------------------------------------------------------------------------
 
