@@ -315,10 +315,14 @@ def covered(
 
     if not keys or len(paths) == 0:
         return []
-    rows: list[int] = pc.indices_nonzero(pc.is_in(paths, value_set=path_set.cast(paths.type))).to_pylist()
-    if not rows:
-        return []
-    candidates = zip(rows, paths.take(rows).to_pylist(), vectors.take(rows).to_pylist(), strict=True)
+    if len(paths) < len(path_set):  # Arrow makes a hash table of the whole set at each call
+        rows: Sequence[int] = range(len(paths))
+    else:
+        rows = pc.indices_nonzero(pc.is_in(paths, value_set=path_set.cast(paths.type))).to_pylist()
+        if not rows:
+            return []
+        paths, vectors = paths.take(rows), vectors.take(rows)
+    candidates = zip(rows, paths.to_pylist(), vectors.to_pylist(), strict=True)
     return [row for row, path, vector in candidates if (path, vector_id(vector)) in keys]
 
 

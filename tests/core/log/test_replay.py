@@ -1,12 +1,13 @@
 """Replay against a model: a dictionary of logical files, whatever checkpoints and compactions lie between."""
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.log_builder import LogBuilder, add, remove
 from tablelog.core import Snapshot
-from tablelog.core.log.replay import NO_FILES, SIZE_BINS, CommitOverlay, Header
+from tablelog.core.log.replay import NO_FILES, SIZE_BINS, CommitOverlay, Header, covered, path_set
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.actions import (
     Action,
@@ -192,3 +193,27 @@ def test_spellings_of_one_path_are_one_file() -> None:
     builder.log().checkpoint(builder.log().snapshot(0))
     assert builder.log().snapshot().base_version == 0
     assert builder.paths() == []
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from([None, "v", "w"])), unique=True),
+    st.sets(st.tuples(st.sampled_from("abcdefghxyz"), st.sampled_from([None, "uv", "uw"]))),
+    st.integers(1, 9),
+)
+@settings(max_examples=100, deadline=None)
+def test_pieces_are_covered_as_the_whole(
+    rows: list[tuple[str, str | None]], keys: set[tuple[str, str | None]], size: int
+) -> None:
+    """Whether a piece has fewer rows than there are superseded paths, or more."""
+    vectors = [None if v is None else {"storageType": "u", "pathOrInlineDv": v, "offset": None} for _, v in rows]
+    kind = pa.struct([("storageType", pa.string()), ("pathOrInlineDv", pa.string()), ("offset", pa.int32())])
+    expected = [n for n, (path, v) in enumerate(rows) if (path, None if v is None else f"u{v}") in keys]
+    found = []
+    for first in range(0, len(rows), size):
+        part = slice(first, first + size)
+        paths = pa.chunked_array([pa.array([path for path, _ in rows[part]], pa.string())])
+        found += [
+            first + row
+            for row in covered(paths, pa.chunked_array([pa.array(vectors[part], kind)]), keys, path_set(keys))
+        ]
+    assert found == expected
