@@ -304,6 +304,10 @@ def path_set(keys: Collection[FileKey]) -> "pa.Array":
     return builder.finish()
 
 
+_LOOKUP = 2
+"""A lookup in Python takes as long as Arrow needs for so many paths of a set, which it hashes at each call (measured)."""
+
+
 def covered(
     paths: "pa.ChunkedArray", vectors: "pa.ChunkedArray", keys: Collection[FileKey], path_set: "pa.Array"
 ) -> list[int]:
@@ -315,7 +319,7 @@ def covered(
 
     if not keys or len(paths) == 0:
         return []
-    if len(paths) < len(path_set):  # Arrow makes a hash table of the whole set at each call
+    if len(paths) * _LOOKUP < len(path_set):
         rows: Sequence[int] = range(len(paths))
     else:
         rows = pc.indices_nonzero(pc.is_in(paths, value_set=path_set.cast(paths.type))).to_pylist()

@@ -3,10 +3,10 @@
 Spark asks it for offsets and for the tasks of a batch (`python_stream`). Offsets are Delta's, as in a classic session.
 """
 
-import functools
 import json
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
 
@@ -32,9 +32,6 @@ from .routes.arrow_plan import DELETED, grouped, place_of, plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_Arguments = ParamSpec("_Arguments")
-_Result = TypeVar("_Result")
-
 Task: TypeAlias = tuple[Systems, list[dict[str, Any]]]
 """The file systems of the places of some files, and the files as `arrow_plan.plan` plans them."""
 
@@ -50,18 +47,14 @@ class _Settings:
         return self._settings.get(key, default)
 
 
-def _names_condition(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Decorates what Spark calls: the client gets nothing of an error but its text, so the condition is put there."""
-
-    @functools.wraps(function)
-    def call(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
-        try:
-            return function(*args, **kwargs)
-        except TablelogError as error:
-            error.args = (f"[{error.condition}] {error}",)
-            raise
-
-    return call
+@contextmanager
+def _condition_in_text() -> Iterator[None]:
+    """Around what Spark calls: the client gets nothing of an error but its text, so the condition is put there."""
+    try:
+        yield
+    except TablelogError as error:
+        error.args = (f"[{error.condition}] {error}",)
+        raise
 
 
 class StreamPlanner:
@@ -75,7 +68,7 @@ class StreamPlanner:
         SchemaChangedError: The table has other columns than the streaming DataFrame.
     """
 
-    @_names_condition
+    @_condition_in_text()
     def __init__(self, spec: Mapping[str, Any], conf: Mapping[str, str]) -> None:
         self._spec = spec
         self._log = DeltaLog.for_path(spec["table"], conf=conf)
@@ -98,7 +91,7 @@ class StreamPlanner:
         """Read no further than the newest version of now."""
         self._stream.stop_at_newest()
 
-    @_names_condition
+    @_condition_in_text()
     def first(self) -> dict[str, Any]:
         """The offset before the first batch of a new query."""
         return self._first()
@@ -107,12 +100,12 @@ class StreamPlanner:
         self._initial = self._stream.first
         return _as_dict(self._initial)
 
-    @_names_condition
+    @_condition_in_text()
     def latest(self, start: Mapping[str, Any], *, unlimited: bool) -> dict[str, Any]:
         """The end of the batch after `start`; `start` itself if there is nothing new."""
         return self._latest(self._position(start), unlimited=unlimited)
 
-    @_names_condition
+    @_condition_in_text()
     def newest(self) -> dict[str, Any]:
         """The end of a batch with everything new, for Spark 4.1, which doesn't say where it starts."""
         return self._latest(self._reached, unlimited=True)
@@ -125,7 +118,7 @@ class StreamPlanner:
         self._reached = end
         return _as_dict(end)
 
-    @_names_condition
+    @_condition_in_text()
     def tasks(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Task]:
         """The files between two offsets, divided into tasks."""
         last = self._stream.check(_parsed(end))

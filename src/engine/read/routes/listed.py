@@ -87,10 +87,9 @@ def frame(spark: "SparkSession", log: "DeltaLog", spec: ScanSpec) -> "DataFrame"
             records = records.where(is_live(records[hidden.deleted], records[place]))
     elif of_rows:
         records = records.withColumns(of_rows)
-    logical = read_schema(mapping.logical)
     if mapping.active or (in_directories and any(field.metadata for field in fields.values())):
         # Spark drops the metadata of columns whose values it reads from directories, such as the length of a char.
-        return renamed(records, schema, logical, more)
+        return renamed(records, schema, read_schema(mapping.logical), more)
     return records.select(*map(column_named, [*schema.names, *more]))
 
 
