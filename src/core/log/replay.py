@@ -305,7 +305,7 @@ def path_set(keys: Collection[FileKey]) -> "pa.Array":
 
 
 _LOOKUP = 2
-"""A lookup in Python takes as long as Arrow needs for so many paths of a set, which it hashes at each call (measured)."""
+"""One lookup in Python takes as long as Arrow needs to hash so many paths of a set, which it does at each call."""
 
 
 def covered(
