@@ -64,7 +64,7 @@ class Case(SimpleNamespace):
         self.markers.append(marker.name)
 
 
-def test_the_first_and_the_last_case_of_a_test_with_spark_are_fast() -> None:
+def test_the_first_and_the_last_case_of_a_test_with_spark_are_fast_or_only_the_first() -> None:
     def case(name: str, *markers: str, fixtures: tuple[str, ...] = ("spark",)) -> Case:
         return Case(nodeid=name, markers=list(markers), fixturenames=fixtures)
 
@@ -73,7 +73,9 @@ def test_the_first_and_the_last_case_of_a_test_with_spark_are_fast() -> None:
         case("a::y"),
         *(case(f"a::z[{letter}]", fixtures=()) for letter in "abc"),
         *(case("b::x[a]"), case("b::x[b]", "slow"), case("b::x[c]"), case("b::x[d]", "slow")),
+        *(case(f"c::x[{letter}]", "one_case") for letter in "abc"),
+        case("c::y", "one_case"),
     ]
     mark_other_cases(items)  # type: ignore[arg-type]
     slow = [item.nodeid for item in items if "slow" in item.markers]
-    assert slow == ["a::x[b]", "a::x[c]", "b::x[b]", "b::x[d]"]
+    assert slow == ["a::x[b]", "a::x[c]", "b::x[b]", "b::x[d]", "c::x[b]", "c::x[c]"]

@@ -223,6 +223,7 @@ def test_every_form_of_a_path_is_the_same_table(
     assert run("detail", form.format(table.path), "--json").json["version"] == 3
 
 
+@pytest.mark.slow
 def test_escape_codes_of_a_hostile_table_are_shown_and_not_obeyed(tmp_path: Path, run: Run) -> None:
     hostile = "\x1b[2J\x1b]0;owned\x07\u202egnp\x9b31m\r\nline"
     table = ArrowTable(tmp_path / "t", {"owner": hostile})

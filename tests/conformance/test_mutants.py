@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -36,10 +37,17 @@ def run(check: Check, target: Target) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("mutant", "check"),
-    [pytest.param(mutant, name, id=f"{mutant.name}-{name}") for mutant in MUTANTS for name in mutant.caught_by],
-)
+def _mutants_of_checks() -> Iterator[Any]:
+    """Each broken store with each check that catches it. `make test` runs the first store of each check."""
+    seen: set[str] = set()
+    for mutant in MUTANTS:
+        for check in mutant.caught_by:
+            marks = [pytest.mark.slow] if check in seen else []
+            seen.add(check)
+            yield pytest.param(mutant, check, id=f"{mutant.name}-{check}", marks=marks)
+
+
+@pytest.mark.parametrize(("mutant", "check"), list(_mutants_of_checks()))
 @pytest.mark.thorough
 def test_a_broken_store_is_caught(mutant: Mutant, check: str, directory: str) -> None:
     missing = mutant.available()

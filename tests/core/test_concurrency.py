@@ -112,6 +112,7 @@ def _nothing_left_behind(table: str) -> bool:
     return not [path.name for path in (Path(table) / "_delta_log").iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_eight_processes_append_with_no_error(table: str) -> None:
     from tablelog.core.deltalog import DeltaLog

@@ -54,6 +54,7 @@ def test_a_clone_is_a_table_of_its_own(source, spark, tmp_path):
     assert again.rows("id") == [3, 5, 6, 7, 8, 50]
 
 
+@pytest.mark.slow
 def test_a_clone_of_a_version_in_place_of_a_table(source, spark, tmp_path):
     clone = Table(spark, tmp_path / "clone")
     source.delta.cloneAtVersion(0, clone.path, isShallow=True)

@@ -81,6 +81,7 @@ def test_a_remove_tells_all_of_its_file(table):
     assert remove["deletionTimestamp"] == pytest.approx(table.info()["timestamp"], abs=60_000)
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "condition",
     ["p = 1", "p + 5 = 6", "cast(p as string) = '1'", "P in (1, 7)", "p >= 1 and p < 2", lambda: F.col("p") == 1],
@@ -176,6 +177,7 @@ def test_three_valued_logic(spark, tmp_path, condition, left, by):
     assert table.rows("id") == left
 
 
+@pytest.mark.slow
 def test_a_condition_may_use_the_alias(table):
     table.delta.alias("t").delete("t.id = 4")
     table.delta.alias("t").delete(F.col("t.id") == 5)

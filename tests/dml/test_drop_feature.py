@@ -120,6 +120,7 @@ def test_a_truncated_history_has_to_expire_first(table: Table, old: Callable[...
     assert table.rows() == [0, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.slow
 def test_column_mapping_goes_with_the_files_that_have_it(table: Table) -> None:
     frame = table.spark.createDataFrame([(1, "x", "p"), (2, None, "q")], "a int, b string, p string")
     table.write(frame, by=("p",), **{"delta.columnMapping.mode": "name"})

@@ -53,6 +53,7 @@ GROUPED_OFTEN = "delete", "delete by a view", "update", "mirror"
         for by_vectors in (True, False)
     ],
 )
+@pytest.mark.one_case
 def test_a_condition_that_excludes_few_files_is_searched_in_groups(
     base: Table, monkeypatch: pytest.MonkeyPatch, name: str, by_vectors: bool
 ) -> None:

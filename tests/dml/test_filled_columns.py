@@ -29,6 +29,7 @@ def mark(table: Table, column: int = 0) -> int | None:
 # --- generated columns --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("rows", [2, 20_000])
 def test_generated_columns_are_computed_or_checked(table: Table, rows: int) -> None:
     builder(table).addColumn("ts", "timestamp").addColumn("day", "date", generatedAlwaysAs="DATE(ts)").addColumn(
@@ -218,6 +219,7 @@ def test_what_can_be_no_identity_column(table: Table, make: Any, error: type[Exc
         make(builder(table).addColumn("v", "int")).execute()
 
 
+@pytest.mark.slow
 def test_a_merge_numbers_the_rows_of_all_its_inserts(numbered: Table) -> None:
     spark = numbered.spark
     numbered.write(spark.sql("select 1 v union all select 2").coalesce(1))

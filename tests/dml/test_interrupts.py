@@ -30,6 +30,7 @@ def test_a_command_says_what_is_committed(table: Table, name: str) -> None:
     every_step_is_told(table, name, KINDS[name].run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a write, compacted after it", "row ids for old files"])
 def test_a_command_of_several_commits_says_which_are_made(table: Table, name: str) -> None:
     every_step_is_told(table, name, SEVERAL_COMMITS[name])

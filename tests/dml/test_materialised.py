@@ -24,6 +24,7 @@ def files(table: Table, version: int | None = None) -> dict[str, list[Any]]:
     return found
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("route", ["small", "native", "arrow"])
 def test_files_hold_the_partition_columns_last(table: Table, conf: Any, route: str) -> None:
     if route == "arrow":

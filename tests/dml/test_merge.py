@@ -23,6 +23,8 @@ from tablelog.errors import (
 )
 from tablelog.spark import DeltaTable, IdentityGenerator
 
+pytestmark = pytest.mark.one_case
+
 
 @pytest.fixture
 def table(spark, tmp_path) -> Table:

@@ -101,6 +101,7 @@ def test_an_append_meanwhile_is_no_conflict(
     assert small_files.info()["operation"] == "OPTIMIZE"
 
 
+@pytest.mark.slow
 def test_rows_are_laid_out_by_several_columns(spark: SparkSession, table: Table, conf: Any) -> None:
     # Each file has all values of both columns, until they are laid out.
     frame = spark.range(40_000).selectExpr(

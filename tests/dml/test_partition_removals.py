@@ -52,6 +52,7 @@ PARTITIONS: dict[str, Callable[[Table], Any]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_very_many_files_of_partitions(
     base: Table, in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, name: str

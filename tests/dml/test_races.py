@@ -45,6 +45,7 @@ def done(table) -> dict[str, Done]:
     return {first: Done.by(first, KINDS[first].run, table) for first in {first for _, first in DANGEROUS}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("second", "first"), DANGEROUS, ids=lambda name: name)
 def test_dangerous_pairs(table, done, second, first):
     race(table, second, first, done[first], "before committing")

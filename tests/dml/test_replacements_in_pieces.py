@@ -158,6 +158,7 @@ _OFTEN = ("features", 0), ("clone", 0), ("plain", -2)
         for back in (0, 1, -2)
     ],
 )
+@pytest.mark.one_case
 def test_restore_is_the_same_as_on_a_small_log(
     tables: dict[str, Table], in_pieces: list[str], monkeypatch: pytest.MonkeyPatch, name: str, back: int
 ) -> None:

@@ -34,6 +34,7 @@ def ids(table: Table, **options: Any) -> dict[int, tuple[int, int]]:
     return {row[0]: (row[1], row[2]) for row in collected}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(
     "properties",
     [{}, {"delta.columnMapping.mode": "id"}, {"delta.enableDeletionVectors": "true"}],

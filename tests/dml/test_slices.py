@@ -60,6 +60,7 @@ def puts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         for by_vectors in (True, False)
     ],
 )
+@pytest.mark.one_case
 def test_the_same_as_on_a_small_log(
     base: Table, puts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, name: str, by_vectors: bool
 ) -> None:

@@ -22,6 +22,8 @@ from tablelog.errors import (
 )
 from tablelog.spark import DeltaTable, IdentityGenerator
 
+pytestmark = pytest.mark.one_case
+
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 

@@ -51,6 +51,7 @@ MAPPED = {"delta.columnMapping.mode": "id"}
 VECTORS = {"delta.enableDeletionVectors": "true"}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("properties", [{}, MAPPED, VECTORS], ids=["plain", "mapped", "vectors"])
 def test_all_that_commands_change(
     table: Table, conf: Callable[[str, str], None], properties: dict[str, str], monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ from support.arrow_table import ArrowTable
 from support.command_line import in_process
 
 
+@pytest.mark.slow
 def test_optimize_makes_fewer_files(tmp_path: Path) -> None:
     table = ArrowTable(tmp_path / "events").with_rows(4)
     ran = in_process("optimize", table.path, "--zorder", "id", "--master", "local[2]", "--json")

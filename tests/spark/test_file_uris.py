@@ -24,6 +24,7 @@ CREATES: dict[str, Callable[[SparkSession, str], Any]] = {
 }
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("way", CREATES)
 def test_escapes_of_a_uri_are_decoded_and_those_of_a_path_are_not(
     spark: SparkSession, tmp_path: Path, way: str

@@ -1,5 +1,7 @@
 """What a report advises runs as SQL, and gains what the report expects."""
 
+import pytest
+
 from tablelog.report import Advice, Report, report
 
 NAME = "o'clock `x` \\ é"
@@ -9,6 +11,7 @@ def advised(made: Report, word: str) -> Advice:
     return next(item for item in made.advice if word in item.command)
 
 
+@pytest.mark.slow
 def test_optimize_leaves_as_many_files_as_the_report_says(spark, table):
     for i in range(10):
         table.write(spark.range(i, i + 1).withColumn("part", _text(NAME)), by=["part"])
@@ -37,6 +40,7 @@ def test_purge_ends_the_deletion_vectors(spark, table):
     assert report(table.path).facts.vectors.files == 0
 
 
+@pytest.mark.slow
 def test_the_property_is_accepted(spark, table):
     for i in range(24):
         table.write(spark.range(i, i + 1).selectExpr("id", "id `a.b`"))

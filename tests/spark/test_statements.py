@@ -220,6 +220,7 @@ def test_the_lists_have_every_alternative_of_the_grammar(spark):
     assert found["Statement"] | found["InsertInto"] | found["DmlStatementNoWith"] <= known
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("kind", ["view", "vectors", "global"])
 def test_changes_of_a_view_are_changes_of_the_table(spark, tmp_path, database, kind):
     first = made(spark, tmp_path / "t", vectors=kind == "vectors")

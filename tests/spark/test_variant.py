@@ -17,6 +17,7 @@ ROWS = (
 )
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_variants_are_written_and_read(spark, table, mapping):
     table.write(spark.sql(ROWS).drop("v"), by=("p",), **{"delta.columnMapping.mode": mapping})

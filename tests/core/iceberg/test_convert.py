@@ -118,7 +118,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS, most=st.integers(1, 4), entries=st.integers(1, 3))
 def test_generated_histories(
     steps: list[tuple[set[int], set[int], bool]], most: int, entries: int, monkeypatch: pytest.MonkeyPatch

@@ -70,7 +70,7 @@ def is_sorted(snapshot: Snapshot) -> bool:
     return snapshot.base is not None and not snapshot.base.in_log
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(commit(), min_size=1, max_size=7), st.data())
 @pytest.mark.thorough
 def test_each_version_is_the_same_as_by_replay(commits: list, data: st.DataObject) -> None:

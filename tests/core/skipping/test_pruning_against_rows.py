@@ -141,7 +141,7 @@ predicates = st.recursive(
 )
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(files, predicates, st.sampled_from(["text", "struct", "both", "neither"]), zones)
 def test_a_pruned_file_holds_no_row_that_matches(generated: Any, predicate: Predicate, form: str, zone: str) -> None:
     kept = may_match(table(generated, form, zone), predicate, SCHEMA, PARTITIONS, time_zone=zone).to_pylist()

@@ -103,7 +103,7 @@ def test_every_pair_of_accessors_that_read_statistics(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", STATISTICS)
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(kind=st.sampled_from(KINDS), order=st.permutations(sorted(ACCESSORS)))
 @pytest.mark.thorough
 def test_any_order_of_accessors(form: str, kind: str, order: list[str]) -> None:

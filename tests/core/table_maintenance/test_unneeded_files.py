@@ -279,7 +279,7 @@ STEP = st.tuples(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=30)
 @given(steps=st.lists(STEP, min_size=1, max_size=14), retention=st.floats(0, 12), large=st.booleans())
 def test_every_version_within_the_retention_can_be_read_afterwards(steps, retention, large):
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patched:

@@ -82,6 +82,7 @@ def test_convert_names_the_file(spark: SparkSession, tmp_path: Path) -> None:
             DeltaTable.convertToDelta(spark, f"parquet.`{table.path}`")
 
 
+@pytest.mark.slow
 def test_what_a_user_raises_is_his_own(spark: SparkSession, tmp_path: Path, route: str) -> None:
     """As with Delta: the class and the condition that PySpark has for it, and nothing is committed."""
     table = foreign_table(

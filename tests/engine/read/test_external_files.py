@@ -107,6 +107,7 @@ def test_change_files_elsewhere(spark: SparkSession, tmp_path: Path, server: tup
     assert asked == []
 
 
+@pytest.mark.one_case
 def test_files_of_the_same_store(spark: SparkSession, tmp_path: Path, route: str, conf: Any) -> None:
     source = Table(spark, tmp_path / "source")
     source.write(spark.range(3).repartition(1))

@@ -35,7 +35,7 @@ def told(snapshot: Snapshot) -> tuple[list[str], list[str]]:
     return sorted(map(str, files)), sorted(map(str, snapshot.tombstones.drop_columns("dataChange").to_pylist()))
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(changes, changes, st.sampled_from(V2_KINDS), st.integers(1, 5), st.sampled_from([1, 2, NO_BOUND]))
 def test_tasks_and_the_driver_write_the_same(
     tmp_path_factory: pytest.TempPathFactory, before: Any, after: Any, kind: str, tasks: int, most: int

@@ -71,7 +71,7 @@ def planned(
     return large_log.put_together(snapshot, filters, pa.Table.from_batches(work(iter([ids]))), texts=texts)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(
     changes,
     changes,
@@ -209,6 +209,7 @@ def test_the_driver_reads_where_the_selected_files_are_too_many_for_a_result(
                 reading.run(spark, work, large_log.Choosing.SCHEMA)
 
 
+@pytest.mark.slow
 def test_commands_on_a_large_log(spark: SparkSession, table: Table, by_spark: None) -> None:
     rows = spark.range(40).select("id", (F.col("id") % 4).alias("p"))
     table.write(rows.repartition(2), by=("p",), **{"delta.enableDeletionVectors": "true"})

@@ -236,6 +236,7 @@ def test_a_long_list_comes_over_in_one_call(spark: SparkSession, make: Make) -> 
     assert frame.where(f"s in ({texts}, '', null)").count() == 2
 
 
+@pytest.mark.slow
 def test_a_prefix_of_a_collated_column_prunes_nothing(spark: SparkSession, make: Make) -> None:
     schema = schemas.parse_schema(spark.sql("select 'x' collate UTF8_LCASE as c, 1L as id").schema.json())
     table = make({"id": "long"})

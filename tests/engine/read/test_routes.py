@@ -137,6 +137,7 @@ def test_a_file_that_is_gone(spark: SparkSession, make: Make, route: str) -> Non
         frame.selectExpr("sum(id)").collect()
 
 
+@pytest.mark.slow
 def test_the_arrow_route_skips_files_where_spark_offers_its_filters(spark: SparkSession, clustered: HandMade) -> None:
     spark.conf.set(READ_ROUTE.key, "arrow")
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -75,6 +75,7 @@ def test_partition_values_of_every_type(tables: Any) -> None:
     test_partitions.test_values_of_every_type(tables, NATIVE, "Europe/Berlin")
 
 
+@pytest.mark.slow
 def test_several_partition_columns_and_what_is_refused(tables: Any) -> None:
     test_partitions.test_several_columns_with_nulls(tables("a"), NATIVE)
     test_partitions.test_bytes_that_are_no_text_are_refused(tables("b"), NATIVE, "X'FF', X'FE'")

@@ -87,6 +87,7 @@ def test_a_table_is_written_by_physical_names(spark: SparkSession, tmp_path: Pat
     assert frame.where("`the p` = 'p=2' and st.x > 7").count() == 4
 
 
+@pytest.mark.one_case
 def test_delete_and_overwrite_by_condition_and_partition(spark: SparkSession, tmp_path: Path, way: str) -> None:
     path = str(tmp_path / "t")
     of(rows(spark, 0, 30), way).write.format("delta").partitionBy("the p").option(

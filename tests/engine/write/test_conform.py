@@ -180,6 +180,7 @@ def test_a_longer_text_in_a_struct_fails_by_its_name(table: Table) -> None:
 STRICT = schema(("id", "long", False), ("s", _struct(("x", "long", False), ("y", "string")), True))
 
 
+@pytest.mark.one_case
 @ROUTES
 def test_a_null_where_none_may_be_fails_by_name(table: Table, options: Any) -> None:
     spark = table.spark
@@ -211,6 +212,7 @@ def test_nulls_inside_arrays_and_maps(table: Table) -> None:
             table.write(spark.createDataFrame([bad], form), schema=wanted)
 
 
+@pytest.mark.one_case
 @ROUTES
 def test_invariants(table: Table, options: Any) -> None:
     rule = {"delta.invariants": json.dumps({"expression": {"expression": "x > 3 and other <> 'no'"}})}
@@ -223,6 +225,7 @@ def test_invariants(table: Table, options: Any) -> None:
     assert rows(table) == [(4, "a"), (9, "b")]
 
 
+@pytest.mark.one_case
 @ROUTES
 def test_a_condition_of_the_callers(table: Table, options: Any) -> None:
     df = table.spark.createDataFrame([(1, "a"), (2, None)], "`i d` long, p string").withColumnRenamed("i d", "i.d")

@@ -132,6 +132,7 @@ def some(expected: dict[str, int], request: pytest.FixtureRequest) -> dict[str, 
     return {one: expected[one] for one in conditions()[first::3] + ZEROS}
 
 
+@pytest.mark.one_case
 def test_data(
     table: Table, options: writer.WriteOptions, expected: dict[str, int], request: pytest.FixtureRequest
 ) -> None:
@@ -160,6 +161,7 @@ def test_minus_zero_is_found_among_equals(table: Table, options: writer.WriteOpt
     assert counts(table.read(), ZEROS) == dict.fromkeys(ZEROS, 100)
 
 
+@pytest.mark.one_case
 def test_partitions(table: Table, options: writer.WriteOptions, expected: dict[str, int]) -> None:
     df = frame(table.spark)
     table.write(df, *VALUES, options=options)
@@ -169,6 +171,7 @@ def test_partitions(table: Table, options: writer.WriteOptions, expected: dict[s
     assert counts(table.read(), few) == {one: expected[one] for one in few}
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("route", ["native", "manifest", "arrow"])
 def test_each_way_to_read(
     table: Table, spark: SparkSession, conf: Any, tmp_path: Any, route: str, expected: Any
@@ -182,6 +185,7 @@ def test_each_way_to_read(
     assert counts(table.read(), few) == {one: expected[one] for one in few}
 
 
+@pytest.mark.slow
 def test_commands_and_checkpoints(table: Table, conf: Any) -> None:
     """DELETE, MERGE from a small source, OPTIMIZE and checkpoints of structs over files that have these bounds."""
     from tablelog.spark import DeltaTable

@@ -54,6 +54,7 @@ def test_a_failing_rename_leaves_nothing(table: Table, options: WriteOptions, mo
     assert [add.path for add in before] == [name for name in table.files() if "/" not in name]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("grouped", [False, True], ids=["plain", "in a job group"])
 def test_an_interrupt_ends_the_job_and_leaves_nothing(table: Table, grouped: bool) -> None:
     spark = table.spark

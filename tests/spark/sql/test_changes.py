@@ -58,6 +58,7 @@ def test_names_in_conditions(spark, routes):
     assert table.version == 2
 
 
+@pytest.mark.slow
 def test_a_condition_names_a_column_in_several_spellings(spark, routes):
     first = routes.make(rows_of(spark), by=("p",))
     condition = "(id = 1 AND p = 1) OR (ID = 2 AND P = 0) OR (Id = 3 AND S.a = 3 AND s.A = 3)"

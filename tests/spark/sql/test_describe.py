@@ -144,6 +144,7 @@ def test_methods_of_the_catalog(spark, table):
         spark.catalog.recoverPartitions("p")
 
 
+@pytest.mark.slow
 def test_the_cache(spark, table):
     for name in ("p", table):
         spark.sql(f"CACHE TABLE {name}")

@@ -136,6 +136,7 @@ def test_refused(spark, routes, one):
     assert spark.table("own.other").count() == 2
 
 
+@pytest.mark.slow
 def test_views_by_sql_that_show_the_whole_table(spark, routes):
     table = routes.make(partitioned(spark))
     name = routes.name(table, "name")

@@ -98,6 +98,7 @@ def test_stars_and_schema_evolution(spark, routes):
     assert table.version == 0
 
 
+@pytest.mark.slow
 def test_common_tables_parameters_and_variables(spark, routes):
     table = routes.make(spark.range(3).selectExpr("id", "0 AS v"))
     name = routes.name(table, "name")

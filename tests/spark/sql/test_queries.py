@@ -61,6 +61,7 @@ def queries(table: str, name: str) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
+@pytest.mark.slow
 def test_by_path(spark, tmp_path):
     table = made(spark, tmp_path / "a table")
     for text, expected in queries(f"delta.`{table.path}`", f"delta.`{table.path}`").items():

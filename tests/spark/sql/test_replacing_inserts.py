@@ -67,6 +67,7 @@ def test_values_are_cast_as_by_insert_into(spark, grammar, table, conf):
     assert rows(spark)[0] == (1, "a", None)
 
 
+@pytest.mark.slow
 def test_replace_using(spark, grammar, table):
     spark.sql(
         "INSERT INTO t REPLACE USING (p) SELECT * FROM VALUES (9, 'z', 1), (8, 'y', NULL), (7, 'x', 5) AS v(i, n, p)"
@@ -111,6 +112,7 @@ def test_errors_of_replacing(spark, grammar, table):
     refused(spark, "INSERT INTO t REPLACE USING (p) SELECT -1 AS id, 'x' AS name, 1 AS p", broken, PySparkException)
 
 
+@pytest.mark.slow
 def test_schema_evolution(spark, grammar, table):
     spark.sql("INSERT WITH SCHEMA EVOLUTION INTO t SELECT 5, 'e', 5, 50 AS more")
     assert (5, "e", 5, 50) in rows(spark)

@@ -55,6 +55,7 @@ def test_a_script_changes_tables(spark, t):
     assert rows(spark) == [(1, 6), (2, 2), (3, 6)]
 
 
+@pytest.mark.slow
 def test_the_handlers_of_a_script_catch_our_errors_and_spark_s(spark, t):
     spark.sql("ALTER TABLE t ADD CONSTRAINT small CHECK (id < 100)")
     for statement in (
@@ -148,6 +149,7 @@ def test_execute_immediate_into_takes_no_command(spark, t):
     assert versions(spark) == 2
 
 
+@pytest.mark.slow
 def test_execute_immediate_in_a_script(spark, t):
     spark.sql("DECLARE OR REPLACE VARIABLE outside BIGINT = 8")
     found = spark.sql("""

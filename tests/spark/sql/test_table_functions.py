@@ -75,6 +75,7 @@ def test_in_every_place_of_a_statement(spark, changed):
     assert rows("SELECT * FROM plain") == [(1,), (2,)]
 
 
+@pytest.mark.slow
 def test_a_view_means_the_database_in_which_it_was_created(spark, changed):
     spark.sql("CREATE TEMPORARY VIEW of_session AS SELECT count(*) AS n FROM table_changes('t', 2)")
     views = ["of_session"]

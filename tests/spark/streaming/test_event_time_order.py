@@ -117,6 +117,7 @@ def test_a_restart_repeats_the_batch_with_the_same_rows(spark: SparkSession, tmp
     assert ids({**first, **second}) == [*left, 100]
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("data_type", TYPES)
 def test_types_and_partitions(spark: SparkSession, tmp_path: Path, data_type: str, partitioned: bool) -> None:
@@ -132,6 +133,7 @@ def test_types_and_partitions(spark: SparkSession, tmp_path: Path, data_type: st
     assert len([batch for batch in batches.values() if batch]) > 2
 
 
+@pytest.mark.slow
 def test_files_without_statistics_and_renamed_columns(spark: SparkSession, tmp_path: Path) -> None:
     source = str(tmp_path / "source")
     properties = {"delta.dataSkippingNumIndexedCols": "0", "delta.columnMapping.mode": "name"}
@@ -156,6 +158,7 @@ def test_a_stream_of_changes(spark: SparkSession, tmp_path: Path) -> None:
     assert ids(run(changes.withWatermark("t", "1 hour"), tmp_path / "c")) == [29]
 
 
+@pytest.mark.slow
 def test_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
     source = str(tmp_path / "source")
     spark.createDataFrame([], "id bigint, t timestamp").write.format("delta").save(source)

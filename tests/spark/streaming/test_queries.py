@@ -45,6 +45,7 @@ def test_a_table_into_itself(spark: SparkSession, tmp_path: Path) -> None:
         assert ids(spark, table) == wanted
 
 
+@pytest.mark.slow
 def test_several_queries_into_one_table_at_the_same_time(spark: SparkSession, tmp_path: Path) -> None:
     target, queries = str(tmp_path / "target"), []
     append(spark, target, "(0, 0)")

@@ -96,6 +96,7 @@ def test_an_error_before_the_query_runs(spark: SparkSession, tmp_path: Path) -> 
     assert raised.value.getCondition() == "DELTA_MODE_NOT_SUPPORTED"
 
 
+@pytest.mark.slow
 def test_a_listener_sees_the_progress(spark: SparkSession, tmp_path: Path, listener: Listener) -> None:
     source = str(tmp_path / "source")
     for first in (0, 2, 4):

@@ -93,6 +93,7 @@ def test_a_query_follows_a_rename_a_drop_and_an_added_column(spark: SparkSession
     assert first["sourceMetadataPath"] == f"file:{query.checkpoint}/sources/0"
 
 
+@pytest.mark.slow
 def test_a_query_follows_a_wider_type(spark: SparkSession, tmp_path: Path) -> None:
     query = Query(spark, tmp_path, schemaLocation=str(tmp_path / "checkpoint" / "schema"))
     del query.options["schemaTrackingLocation"]
@@ -107,6 +108,7 @@ def test_a_query_follows_a_wider_type(spark: SparkSession, tmp_path: Path) -> No
     assert query.rows() == {(("id", 1),), (("id", 5000000000),)}
 
 
+@pytest.mark.slow
 def test_changes_of_columns_in_a_change_feed(spark: SparkSession, tmp_path: Path) -> None:
     query = Query(spark, tmp_path, readChangeFeed="true", startingVersion="0")
     query.append("1L id, 'x' a", **MAPPED, **{"delta.enableChangeDataFeed": "true"})

@@ -186,6 +186,7 @@ def test_an_option_of_batch_writes_that_a_stream_cant_follow_is_refused_at_the_s
     assert not target.exists()
 
 
+@pytest.mark.slow
 def test_deletion_vectors_column_mapping_and_a_stream_of_changes(spark: SparkSession, tmp_path: Path) -> None:
     source, target = str(tmp_path / "source"), str(tmp_path / "target")
     features = {
