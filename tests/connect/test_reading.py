@@ -141,7 +141,9 @@ def test_a_char_is_compared_without_its_spaces(spark: Any, table: Table, kind: s
         table.write(spark.sql("SELECT 'a' AS c, 7 AS k"))
         assert table.delta.optimize().where("c = 'a'").executeCompaction().first().metrics.numFilesRemoved == 2
         table.delta.delete("c = 'a' AND k = 7")
-        table.write(spark.sql("SELECT 'a' AS c, 8 AS k"), "overwrite", replaceWhere="c = 'a  '")
+        table.write(spark.sql("SELECT 'a' AS c, 8 AS k"), "overwrite", replaceWhere="c = 'a'")
+        table.delta.addConstraint("known", "c IN ('a', 'abc')")
+        table.delta.update("c = 'abc'", {"k": "k"})
         assert sorted((row.c, row.k) for row in table.read().collect()) == [("a  ", 8), ("abc", 2)]
 
 

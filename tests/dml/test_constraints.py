@@ -123,3 +123,25 @@ def test_writers_at_the_same_time(people: Table, monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(MetadataChangedException):  # it was written without the constraint
         stale.commit([AddFile("f", {}, 1, 1, True)], Operation("WRITE"))
+
+
+@pytest.mark.parametrize("by", [(), ("c",)])
+def test_a_condition_on_a_char_ignores_trailing_spaces(table: Table, by: tuple[str, ...]) -> None:
+    """As in queries. Else an UPDATE would find that rows break the constraint that ADD CONSTRAINT accepted."""
+    spark, name = table.spark, f"delta.`{table.path}`"
+    partitioned = f"PARTITIONED BY ({', '.join(by)})" if by else ""
+    spark.sql(
+        f"CREATE TABLE {name} (id INT, c CHAR(3), short BOOLEAN GENERATED ALWAYS AS (c IN ('a', 'b'))) "
+        f"USING delta {partitioned}"
+    )
+    spark.sql(f"INSERT INTO {name} (id, c) VALUES (1, 'a'), (2, 'b')")
+    spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT known CHECK (c IN ('a', 'b'))")
+    spark.sql(f"UPDATE {name} SET id = 3 WHERE c = 'a'")
+    spark.sql(f"INSERT INTO {name} VALUES (4, 'b ', true)")
+    table.write(spark.sql("SELECT 5 id, 'b' c"), "overwrite", replaceWhere="c = 'b'")
+    spark.sql(f"INSERT INTO {name} (id, c) REPLACE WHERE c = 'a' VALUES (6, 'a  ')")
+    assert table.rows("id", "c", "short") == [(5, "b  ", True), (6, "a  ", True)]
+    with pytest.raises(ConstraintViolationError, match="known"):
+        spark.sql(f"INSERT INTO {name} (id, c) VALUES (7, 'ab')")
+    with pytest.raises(ConstraintViolationError, match="replaceWhere"):
+        table.write(spark.sql("SELECT 5 id, 'b' c"), "overwrite", replaceWhere="c = 'a'")

@@ -13,6 +13,7 @@ from ...core.table.snapshot import Snapshot
 from ...engine.jvm.connection import settings
 from ...engine.read import scan
 from ...engine.sql import checks, conform
+from ...engine.sql.char_columns import with_lengths
 from ...errors import InvalidArgumentError
 from ...settings.declarations import REPLACE_WHERE_CHECK, REPLACE_WHERE_DATA_COLUMNS
 from ..command.command import Command
@@ -78,4 +79,5 @@ def checked(command: Command, frame: DataFrame, condition: str, column: Column |
         "nothing was written"
     )
     mismatch = "DELTA_REPLACE_WHERE_MISMATCH", {"replaceWhere": condition, "message": message}
-    return checks.checked(frame, functions.expr(condition) if column is None else column, message, broken=mismatch)
+    test = functions.expr(condition) if column is None else column
+    return with_lengths(frame, columns, lambda frame: checks.checked(frame, test, message, broken=mismatch))

@@ -39,6 +39,7 @@ from ..jvm.connection import settings
 from ..jvm.connection.sessions import is_classic
 from ..jvm.types import spark_type, table_schema
 from . import fill
+from .char_columns import with_lengths
 from .checks import checked, enforced
 from .fill import ALONE, Turn
 from .replaced_columns import replaced
@@ -87,10 +88,12 @@ def conform(
         df = _assigned(df, wanted_schema, shape, table)
         df = without_empty(df, wanted_schema, partition_columns)
         if computed:
-            df = fill.with_made(df, StructType((*without_void(schema).fields, *more)), computed, rules, turn, table)
+            stored = StructType((*without_void(schema).fields, *more))
+            df = with_lengths(df, schema, lambda df: fill.with_made(df, stored, computed, rules, turn, table))
             df = _assigned(df, StructType((*schema.fields, *more)), table_schema(df.schema), table)
             df = without_empty(df, schema.select(computed), partition_columns)
-        return enforced(df, fill.checks(rules, computed), table)
+        checks = fill.checks(rules, computed)
+        return with_lengths(df, schema, lambda df: enforced(df, checks, table)) if checks else df
 
 
 def _assigned(df: "DataFrame", schema: StructType, new_schema: StructType, table: str) -> "DataFrame":
