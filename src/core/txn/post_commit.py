@@ -29,6 +29,8 @@ _PART_SIZE = 1_000_000
 """The most files in one part of the checkpoint after a removal of all files, unless the session sets it."""
 _PART_SIZE_WITH_STATS = 400_000
 """The same if files stay or were added: with statistics, this is a file of some 80 MiB, and readers fetch eight."""
+_MOST_ACTIONS = 131_072
+"""With more file actions after the last checkpoint a new one is due: each handle has an object for each of them."""
 _NO_CHECKSUM = "its checksum wasn't written"
 
 
@@ -152,7 +154,7 @@ class _Step(NamedTuple):
 
 
 def _checkpoint_is_due(snapshot: "Snapshot") -> bool:
-    if _lacks_checkpoint(snapshot):
+    if _lacks_checkpoint(snapshot) or snapshot.tail_actions > _MOST_ACTIONS:
         return True
     return snapshot.version > 0 and snapshot.version % snapshot.properties.checkpoint_interval == 0
 

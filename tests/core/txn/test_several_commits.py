@@ -11,6 +11,7 @@ from support.memory_table import WRITE, add, create, lines, new_log, other
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.log.memory_limits import DEFAULT_LIMITS
 from tablelog.core.protocol.actions import Action
+from tablelog.core.txn import post_commit
 from tablelog.core.txn.operation import Operation
 from tablelog.core.txn.transaction import Transaction
 from tablelog.errors import (
@@ -86,6 +87,37 @@ def test_the_files_of_all_commits_do_not_stay_in_memory() -> None:
     assert max(held) <= 2 * (each + 1)
     assert min(held) == 0
     assert sorted(other(log).snapshot().files.column("path").to_pylist()) == [f"new {n}" for n in range(COUNT)]
+    assert other(log).health().ok
+
+
+def test_very_many_changed_files_are_followed_by_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the interval is: until then, each handle has an object for each of them."""
+    log = _table(checkpointInterval="1000")
+    each = DEFAULT_LIMITS.tail_actions
+    log.transaction().commit([add(f"{place}") for place in range(COUNT, COUNT * each)], WRITE)
+    other(log).checkpoint()
+    before = len(log.reader.list(0).checkpoints)
+    log.forget()
+    monkeypatch.setattr(post_commit, "_MOST_ACTIONS", 2 * each)
+    transaction = log.transaction()
+    snapshot = transaction.snapshot
+    assert snapshot is not None
+    held, checkpoints = [], []
+    for number in range(COUNT):
+        rows = range(number * each, (number + 1) * each)
+        removed = [file.remove(1, data_change=False) for file in snapshot.add_files(list(rows))]
+        transaction.commit([add(f"new {number}", data_change=False), *removed], OPTIMIZE)
+        checkpoints.append(len(log.reader.list(0).checkpoints) - before)
+        transaction = transaction.next()
+        assert transaction._newest_known is not None
+        held.append(transaction._newest_known.tail_actions)
+    assert checkpoints == [0, 1, 1, 2, 2, 3]
+    assert held == [each + 1, 0] * (COUNT // 2)
+    # A single commit of other writers counts too, and the next small one writes none.
+    log = other(log)
+    log.transaction().commit([add(f"more {place}") for place in range(2 * each + 1)], WRITE)
+    log.transaction().commit([add("one more")], WRITE)
+    assert len(log.reader.list(0).checkpoints) - before == 4
     assert other(log).health().ok
 
 
