@@ -306,7 +306,7 @@ def relations(frame: "DataFrame") -> list[Any]:
     return [one for one in messages(proto) if one.DESCRIPTOR.name == "Relation"]
 
 
-def files_in_subqueries(frame: "DataFrame") -> list[str]:
+def first_files(frame: "DataFrame") -> list[str]:
     """The first file of each scan in the plan of a frame, as Spark explains it, URL-encoded as by `inputFiles`.
 
     `inputFiles` has all files, but leaves out the scans of subqueries.

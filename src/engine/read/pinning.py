@@ -86,7 +86,7 @@ def _reads_listed(frame: "DataFrame", snapshot: "Snapshot") -> bool:
             )
     if _hides_files(relations):
         root = canonical(snapshot.table).rstrip("/") + "/"
-        files = [canonical(name) for name in (*frame.inputFiles(), *client.files_in_subqueries(frame))]
+        files = [canonical(name) for name in (*frame.inputFiles(), *client.first_files(frame))]
         if any(name.startswith(root) and listed.same(name) not in accounted for name in files):
             raise UnsupportedFeatureError(
                 f"the data to write reads {snapshot.table} through a view or an SQL query, which hides the version "
