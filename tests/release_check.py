@@ -5,6 +5,8 @@ own. The last environment, with all extras, gives the bill of materials.
 """
 
 import argparse
+import email
+import re
 import subprocess
 import sys
 import tarfile
@@ -70,6 +72,17 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     assert not unwanted, f"the sdist has {sorted(unwanted)[:5]}"
 
 
+def check_description(wheel: Path) -> None:
+    """Raise AssertionError if a package index would show dead links or pictures, or none of the README."""
+    (metadata,) = (name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".dist-info/METADATA"))
+    message = email.message_from_bytes(zipfile.ZipFile(wheel).read(metadata))
+    shown = str(message.get_payload())
+    assert message["Description-Content-Type"] == "text/markdown"
+    assert (ROOT / "README.md").read_text(encoding="utf-8").partition("](")[0].rpartition("\n")[0] in shown
+    dead = re.findall(r"\]\((?!https?://)[^)]*\)", shown)
+    assert not dead, f"the description has links to files: {dead[:5]}"
+
+
 def check_version(wheel: Path) -> str:
     """Raise AssertionError if the version isn't the same everywhere; returns it."""
     version: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -126,6 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (wheel,), (sdist,) = BUILD.glob("*.whl"), BUILD.glob("*.tar.gz")
     subprocess.run([sys.executable, "-m", "twine", "check", "--strict", wheel, sdist], check=True)
     check_contents(wheel, sdist)
+    check_description(wheel)
     version = check_version(wheel)
     print(f"{wheel.name} and {sdist.name}: contents and version are right", flush=True)
     for extra in [{"none": ""}.get(name, name) for name in chosen] or USES:
