@@ -275,6 +275,30 @@ def test_a_view_of_the_table_in_a_subquery(spark: Any, tmp_path: Path, text: str
     assert table.rows() != [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("text", ["select * from own", "select 9L id where not exists (select 1 from own)"])
+def test_a_version_without_files_that_is_no_longer_the_newest(spark: Any, tmp_path: Path, text: str) -> None:
+    """It is read without a scan, and yet what was written since isn't lost."""
+    table = Table(spark, tmp_path / "own ` ' table")
+    table.write(spark.range(0))
+    read = table.read()
+    read.createOrReplaceTempView("own")
+    table.write(read, "overwrite")
+    assert table.version == 0  # there was nothing to commit
+    old = table.read()
+    table.write(spark.range(3))
+    with pytest.raises(ConcurrentWriteException, match="newest version is 1"):
+        table.write(old.where("id > 1"), "overwrite")
+    with pytest.raises(UnsupportedFeatureError, match="view"):
+        table.write(spark.sql(text), "overwrite")
+    with pytest.raises(UnsupportedFeatureError, match="view"):
+        table.write(spark.range(7, 8).union(spark.sql(text)), "overwrite")
+    assert table.rows() == [0, 1, 2]
+    other = Table(spark, tmp_path / "other")
+    other.write(spark.sql(text))
+    table.write(table.read(versionAsOf=0), "overwrite")
+    assert (table.rows(), table.version) == ([], 2)
+
+
 def test_a_failed_write_leaves_no_file(spark: Any, table: Table) -> None:
     table.write(spark.range(1))
     before = table.data_files()

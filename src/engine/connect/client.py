@@ -315,6 +315,13 @@ def first_files(frame: "DataFrame") -> list[str]:
     return [path.replace("%", "%25") for path in _LOCATION.findall(plan._explain_string(mode="formatted"))]
 
 
+def analyzed_text(frame: "DataFrame") -> str:
+    """The plan of a frame as Spark explains it before it optimizes it, with the plans of views."""
+    plan: Any = frame
+    text: str = plan._explain_string(mode="extended").partition("\n== Optimized Logical Plan ==")[0]
+    return text
+
+
 def sql(
     spark: "SparkSession", statement: str, arguments: Any = None, formatted: Mapping[str, Any] | None = None
 ) -> "DataFrame":

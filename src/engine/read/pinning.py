@@ -66,13 +66,12 @@ def _reads_listed(frame: "DataFrame", snapshot: "Snapshot") -> bool:
     relations = client.relations(frame)
     reads = False
     accounted: set[str] = set()
+    scans = []
     for relation in relations:
-        if relation.WhichOneof("rel_type") != "read" or not relation.read.HasField("data_source"):
-            continue
-        text = relation.read.data_source.options.get(listed.MARK)
-        scan = json.loads(text) if text else {}
+        scan = listed.mark_of(relation)
         if scan.get("table") != snapshot.table:
             continue
+        scans.append(scan)
         accounted.update(listed.plain(path) for path in relation.read.data_source.paths)
         if not scan["newest"]:
             continue
@@ -87,7 +86,10 @@ def _reads_listed(frame: "DataFrame", snapshot: "Snapshot") -> bool:
     if _hides_files(relations):
         root = canonical(snapshot.table).rstrip("/") + "/"
         files = [canonical(name) for name in (*frame.inputFiles(), *client.first_files(frame))]
-        if any(name.startswith(root) and listed.same(name) not in accounted for name in files):
+        hidden = any(name.startswith(root) and listed.same(name) not in accounted for name in files)
+        for scan in listed.marks_in(client.analyzed_text(frame)):
+            hidden |= scan["table"] == snapshot.table and scan["newest"] and scan not in scans
+        if hidden:
             raise UnsupportedFeatureError(
                 f"the data to write reads {snapshot.table} through a view or an SQL query, which hides the version "
                 "that is read: on Spark Connect, load the table by spark.read, and derive the data from that DataFrame",

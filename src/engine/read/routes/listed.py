@@ -6,7 +6,7 @@ and skips files by them. Otherwise the values are joined by the file's path, and
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 MARK = "tablelog.scan"
 """An option of each scan: JSON with `table`, `version` and `newest` (whether no version was selected)."""
+_MARK_OF_EMPTY = re.compile(r"\btablelog_scan_((?:[0-9a-f]{2})+)\b")
+"""A version without files has no scan. The alias of its frame has the same JSON, in hexadecimal digits."""
 
 _ADDED = ("__tablelog_path", "__tablelog_path_of_row", "__tablelog_place")
 _MOST_BYTES = 96 << 20
@@ -104,11 +106,13 @@ def _records(
 ) -> "DataFrame":
     """The rows of the files with the columns of `schema`, without the partition columns unless `in_directories`."""
     snapshot = spec.snapshot
+    mark = json.dumps({"table": snapshot.table, "version": snapshot.version, "newest": not spec.pinned})
     if not locations:
         more = [*spec.extra.per_file_fields]
         more += [schemas.StructField(n, schemas.INTEGER) for n in (spec.file_number,) if n is not None]
         more += [schemas.StructField(n, schemas.LONG) for n in (spec.row_index,) if n is not None]
-        return spark.createDataFrame([], spark_type(schemas.StructType((*schema.fields, *more))))
+        none = spark.createDataFrame([], spark_type(schemas.StructType((*schema.fields, *more))))
+        return none.alias(f"tablelog_scan_{mark.encode().hex()}")
     size = sum(map(len, locations))
     if size > _MOST_BYTES:
         raise UnsupportedEnvironmentError(
@@ -121,8 +125,7 @@ def _records(
     if snapshot.mapping.mode == "id" and spark.conf.get(PARQUET_FIELD_IDS.key) != "true":
         # An option of the reader would arrive in lower case. Only schemas with field IDs are affected.
         spark.conf.set(PARQUET_FIELD_IDS.key, "true")
-    mark = {"table": snapshot.table, "version": snapshot.version, "newest": not spec.pinned}
-    reader = spark.read.options(**spec.options).option(MARK, json.dumps(mark))
+    reader = spark.read.options(**spec.options).option(MARK, mark)
     if in_directories:
         root = same(_location(snapshot.table, ""))
         reader = reader.schema(spark_type(schema)).option("basePath", root)
@@ -130,6 +133,22 @@ def _records(
         # With recursiveFileLookup, Spark derives no partition columns from directory names.
         reader = reader.schema(spark_type(schema.without(partition_columns))).option("recursiveFileLookup", "true")
     return reader.parquet(*map(without_pattern, dict.fromkeys(locations)))
+
+
+def mark_of(relation: Any) -> dict[str, Any]:
+    """The `MARK` of a relation (`spark.connect.Relation`) that is a scan, else nothing."""
+    if relation.WhichOneof("rel_type") == "subquery_alias":
+        return next(iter(marks_in(relation.subquery_alias.alias)), {})
+    text = ""
+    if relation.WhichOneof("rel_type") == "read" and relation.read.HasField("data_source"):
+        text = relation.read.data_source.options.get(MARK)
+    found: dict[str, Any] = json.loads(text) if text else {}
+    return found
+
+
+def marks_in(explained: str) -> list[dict[str, Any]]:
+    """The marks of versions without files in the explanation of a plan, also those behind names."""
+    return [json.loads(bytes.fromhex(text)) for text in _MARK_OF_EMPTY.findall(explained)]
 
 
 def _joined(records: "DataFrame", known: "DataFrame", key_of_row: str, key: str, table: str) -> "DataFrame":
