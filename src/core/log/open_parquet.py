@@ -65,7 +65,8 @@ class OpenParquet:
         for index in indices:
             group = self.footer.row_groups[index]
             nulls = None if column is None else group.columns[column].nulls
-            if nulls is None or nulls < group.num_rows:
+            # A group without rows has no pages, and a writer may give any place for them.
+            if group.num_rows and (nulls is None or nulls < group.num_rows):
                 found.append(index)
         return found
 

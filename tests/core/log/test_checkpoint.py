@@ -11,6 +11,7 @@ import pytest
 
 from support.log_builder import PARTITIONED, LogBuilder, add, remove
 from tablelog.core import DeltaLog
+from tablelog.core.log import checkpoint
 from tablelog.core.log.checkpoint_file import DamagedCheckpointError
 from tablelog.core.log.memory_limits import MemoryLimits
 from tablelog.core.log_maintenance.checkpoint_writer import write
@@ -23,7 +24,7 @@ from tablelog.core.protocol.actions import (
     SetTransaction,
     Sidecar,
 )
-from tablelog.core.protocol.paths import checkpoint_name, commit_name
+from tablelog.core.protocol.paths import checkpoint_name, commit_name, part_name
 from tablelog.core.protocol.schema import TIMESTAMP, StructField, StructType, to_json
 from tablelog.core.skipping.predicates import Compare
 from tablelog.core.table.snapshot import Snapshot
@@ -97,6 +98,35 @@ def test_a_checkpoint_holds_the_state_and_nothing_else() -> None:
     assert adds(builder.log()) == before
     assert again.transactions == {"app": SetTransaction("app", 4, 5)}
     assert json.loads(builder.read("_last_checkpoint"))["version"] == 6
+
+
+@pytest.mark.parametrize("at_once", [0, 1 << 30])
+@pytest.mark.parametrize("dictionary", [True, False])
+@pytest.mark.parametrize("only_empty_parts", [False, True])
+def test_row_groups_without_rows(
+    monkeypatch: pytest.MonkeyPatch, at_once: int, dictionary: bool, only_empty_parts: bool
+) -> None:
+    """As pyarrow writes them for an empty table: their pages are said to be at the start of the file."""
+    monkeypatch.setattr(checkpoint, "_AT_ONCE", at_once)
+    builder = table()
+    before = adds(builder.log())
+    builder.log().checkpoint()
+    rows = rows_of(builder.read(checkpoint_name(6)))
+    none = rows.slice(0, 0)
+    builder.delete(checkpoint_name(6), "_last_checkpoint")
+    for part, tables in enumerate([[none], [rows]] if only_empty_parts else [[none, rows, none], [none]], 1):
+        sink = pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, rows.schema, use_dictionary=dictionary) as writer:
+            for one in tables:
+                writer.write_table(one)
+        builder.write(part_name(6, part, 2), sink.getvalue().to_pybytes())
+    builder.delete(*(commit_name(version) for version in range(6)))
+    snapshot = builder.log().snapshot()
+    assert snapshot.base_version == 6
+    assert adds(builder.log()) == before
+    assert snapshot.transactions == {"app": SetTransaction("app", 4, 5)}
+    assert snapshot.tombstones.num_rows == 1
+    assert sum(piece.num_rows for piece in snapshot.pieces(with_stats=True)) == 4
 
 
 def test_stats_and_partition_values_as_structs_follow_the_properties() -> None:
