@@ -29,6 +29,7 @@ _WRITE = (
     "userMetadata txnAppId txnVersion optimizeWrite maxRecordsPerFile compression writePartitionColumns "
     "useNullIntolerantEqualityWithDPO path comment"
 ).split()
+_OF_COMMIT = ("usermetadata", "txnappid", "txnversion")
 _KNOWN = frozenset(name.lower() for name in (*_STREAM_ONLY, *_READ, *_WRITE))
 _PASSED_ON = ("delta.", "parquet.", PARQUET_OPTIONS, "fs.", "dfs.")
 _MODES = {
@@ -186,6 +187,8 @@ def write_request(
     """Validate the options of a batch write; `conf`, the session's configuration, has the defaults."""
     options.log_unknown()
     _refuse_unbuilt(options)
+    for name in ("versionAsOf", "timestampAsOf"):
+        options.refuse(name, "only a read selects a version")
     if mode_name(mode) == "Append":
         options.refuse("replaceWhere", "only a write with the mode overwrite replaces rows")
     merge_schema = options.boolean("mergeSchema")
@@ -205,6 +208,14 @@ def write_request(
         commit=commit_options(options, conf),
         file_options=_file_options(options),
     )
+
+
+def only_of_commit(options: Mapping[str, str], command: str) -> Options:
+    """The options of a DELETE, UPDATE or MERGE. Raises InvalidArgumentError for one that isn't about its commit."""
+    for name, value in options.items():
+        if name.lower() not in _OF_COMMIT:
+            raise illegal_option(name, value, f"{command} can only have userMetadata, txnAppId and txnVersion")
+    return Options(options)
 
 
 def commit_options(options: Options, conf: Mapping[str, str]) -> CommitOptions:

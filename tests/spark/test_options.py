@@ -32,6 +32,12 @@ def test_an_idempotent_write_needs_both_options(given):
         request(given)
 
 
+@pytest.mark.parametrize("name", ["versionAsOf", "TimestampAsOf"])
+def test_a_write_selects_no_version(name):
+    with pytest.raises(InvalidArgumentError, match=f"(?i)for option '{name}', only a read selects a version"):
+        request({name: "0"})
+
+
 @pytest.mark.parametrize("version", ["-1", "x", "1.5", ""])
 def test_a_txn_version_is_an_integer_from_zero_on(version):
     with pytest.raises(InvalidArgumentError, match="txnVersion"):

@@ -91,9 +91,9 @@ class NewColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """The changes of a column; `None` keeps the current value. `default` is SQL; the empty string removes the default.
+    """The changes of a column; `None` keeps the current value, and the empty string removes the comment or the default.
 
-    Only the type and the char or varchar length of the field `type` are used.
+    `default` is SQL. Only the type and the char or varchar length of the field `type` are used.
     """
 
     column: Column
@@ -302,7 +302,9 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
             return field
         extra = dict(field.metadata)
         if change.comment is not None:
-            extra[COMMENT] = change.comment
+            extra.pop(COMMENT, None)
+            if change.comment:
+                extra[COMMENT] = change.comment
         if change.default is not None:
             _check_takes_default(field, at)
             extra.pop(DEFAULT_KEY, None)

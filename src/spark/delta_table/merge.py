@@ -1,6 +1,6 @@
 """`DeltaTable.merge`: a builder with the methods of `delta.tables.DeltaMergeBuilder`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
@@ -11,6 +11,7 @@ from ...dml.merge.merge import merge
 from ...engine.read.scan import Alias
 from ..arguments import assignments_of, checked
 from ..boundary import with_pyspark_errors
+from ..options import Options
 from ..writer import session_commit
 from .describe import local_frame
 
@@ -95,19 +96,15 @@ class DeltaMergeBuilder:
 
     def execute(self) -> DataFrame:
         """Run the MERGE and commit. Returns one row: the numbers of affected, updated, deleted and inserted rows."""
-        with session_commit(self._spark) as options:
-            counts = merge(
-                self._spark,
-                self._log,
-                self._source,
-                self._condition,
-                self._clauses,
-                alias=self._alias,
-                evolve=self._evolves,
-                options=options,
-            )
-        rows = [] if counts is None else [(counts.affected, counts.updated, counts.deleted, counts.inserted)]
-        return local_frame(self._spark, rows, RESULT)
+        return execute_merge(
+            self._spark,
+            self._log,
+            self._source,
+            self._condition,
+            self._clauses,
+            alias=self._alias,
+            evolves=self._evolves,
+        )
 
     def _with(
         self,
@@ -125,3 +122,21 @@ class DeltaMergeBuilder:
         return DeltaMergeBuilder(
             self._spark, self._log, self._alias, self._source, self._condition, clauses, evolves=evolves
         )
+
+
+def execute_merge(
+    spark: SparkSession,
+    log: DeltaLog,
+    source: DataFrame,
+    condition: str | Column,
+    clauses: Sequence[Clause],
+    *,
+    alias: Alias | None,
+    evolves: bool,
+    options: Options | None = None,
+) -> DataFrame:
+    """Run a MERGE and commit; `options` are those of its commit. Returns the row of `DeltaMergeBuilder.execute`."""
+    with session_commit(spark, options) as commit:
+        counts = merge(spark, log, source, condition, clauses, alias=alias, evolve=evolves, options=commit)
+    rows = [] if counts is None else [(counts.affected, counts.updated, counts.deleted, counts.inserted)]
+    return local_frame(spark, rows, RESULT)

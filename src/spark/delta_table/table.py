@@ -397,7 +397,7 @@ class DeltaTable:
             column: the name; `a.b` is a field of the struct `a`.
             dataType: a wider type, as DDL or as a type.
             nullable: True drops NOT NULL.
-            comment: the new comment.
+            comment: the new comment; an empty one removes it.
             position: FIRST, or AFTER another column of the same struct.
             default: the new default value, as SQL.
             dropDefault: whether to drop the default value.

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 
 from support.spark_tables import Table
 from tablelog.engine.jvm.catalog import SessionCatalog
+from tablelog.errors import InvalidArgumentError
 from tablelog.spark import DeltaTable
 
 COLUMNS = "(id BIGINT NOT NULL, d STRING, s STRUCT<a: INT, b: STRING>, m ARRAY<STRUCT<x: INT>>, n INT)"
@@ -195,3 +196,15 @@ def test_comment_on_column(spark, table):
     spark.sql("COMMENT ON COLUMN own.t.s.b IS 'z'")
     schema = spark.table("t").schema
     assert [schema["d"].metadata["comment"], *(f.metadata["comment"] for f in schema["s"].dataType)] == ["x", "y", "z"]
+    spark.sql("COMMENT ON COLUMN t.d IS NULL")
+    spark.sql("COMMENT ON COLUMN t.s.a IS ''")
+    schema = spark.table("t").schema
+    assert [f.metadata.get("comment") for f in (schema["d"], *schema["s"].dataType)] == [None, None, "z"]
+
+
+def test_a_check_needs_a_name(spark, table):
+    if spark.version < "4.1":
+        pytest.skip("ADD CHECK without a name is no statement")
+    with pytest.raises(InvalidArgumentError, match=r"ADD CONSTRAINT name CHECK \(d > 0\)"):
+        spark.sql("ALTER TABLE t ADD CHECK (d > 0)")
+    assert table.version == 0

@@ -102,6 +102,68 @@ def test_default_in_update(spark, routes, table):
     assert sorted(map(tuple, table.read().collect()), key=str) == [(0, 7), (None, 42)]
 
 
+def test_a_column_named_default_is_no_keyword(spark, table, conf):
+    table.write(spark.sql("SELECT 1 id, 10 v, 7 `default`"))
+    name = f"delta.`{table.path}`"
+    spark.sql(f"UPDATE {name} SET v = `default`")
+    assert table.rows("v") == [7]
+    spark.sql(f"UPDATE {name} SET v = DEFAULT + 1")
+    assert table.rows("v") == [8]
+    spark.sql(f"UPDATE {name} SET v = DEFAULT")
+    assert table.rows("v") == [7]
+    source = "(SELECT 1 id UNION ALL SELECT 5) s ON t.id = s.id"
+    spark.sql(
+        f"MERGE INTO {name} t USING {source} WHEN MATCHED THEN UPDATE SET v = default, `default` = 8 "
+        "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, default)"
+    )
+    assert sorted(map(tuple, table.read().collect()), key=str) == [(1, 7, 8), (5, None, None)]
+    source = "(SELECT 1 id, 9 DEFAULT UNION ALL SELECT 6, 60) s ON t.id = s.id"
+    spark.sql(
+        f"MERGE INTO {name} t USING {source} WHEN MATCHED THEN UPDATE SET v = s.`default` "
+        "WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, default) "
+        "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = default, id = 50"
+    )
+    assert sorted(map(tuple, table.read().collect()), key=str) == [(1, 9, 8), (50, None, None), (6, 60, None)]
+    conf("spark.sql.caseSensitive", "true")
+    spark.sql(f"UPDATE {name} SET v = DEFAULT WHERE id = 1")
+    assert table.read().where("id = 1").first().v is None
+    spark.sql(f"UPDATE {name} SET v = default WHERE id = 1")
+    assert table.read().where("id = 1").first().v == 8
+
+
+CHANGES = [
+    "UPDATE {t} {options} SET n = n + 1",
+    "DELETE FROM {t} {options} WHERE id = n",
+    "MERGE INTO {t} {options} USING (SELECT 1 AS k) ON id = k WHEN MATCHED THEN UPDATE SET n = n + 1",
+]
+
+
+@pytest.mark.parametrize("text", CHANGES)
+def test_options_of_the_table_are_those_of_the_commit(spark, table, text):
+    table.write(spark.sql("SELECT 1 AS id, 1 AS n UNION ALL SELECT 2, 3"))
+
+    def run(options):
+        return spark.sql(text.format(t=f"delta.`{table.path}`", options=f"WITH ({options})"))
+
+    for option, value in {"versionAsOf": "0", "mergeSchema": "true", "nothing": "x", "txnVersion": "-1"}.items():
+        with pytest.raises(InvalidArgumentError, match=f"Invalid value '{value}' for option '{option}'"):
+            run(f"'txnAppId' = 'job', '{option}' = '{value}'")
+    assert table.version == 0
+    for _ in range(2):  # the second is skipped
+        run("'txnAppId' = 'job', 'TXNVERSION' = '7', userMetadata = 'note'")
+        assert (table.version, table.info()["userMetadata"]) == (1, "note")
+
+
+@pytest.mark.parametrize("text", CHANGES)
+def test_a_stored_view_is_refused_by_its_name(spark, database, table, text):
+    table.write(spark.sql("SELECT 1 AS id, 1 AS n"))
+    spark.sql(f"CREATE TABLE own.stored USING delta LOCATION '{table.path}'")
+    spark.sql("CREATE VIEW own.shown AS SELECT * FROM own.stored")
+    with pytest.raises(InvalidArgumentError, match=r"own\.shown is a stored view"):
+        spark.sql(text.format(t="own.shown", options=""))
+    assert table.version == 0
+
+
 def test_common_tables_and_subqueries(spark, routes):
     table = routes.make(rows_of(spark))
     name = routes.name(table, "name")

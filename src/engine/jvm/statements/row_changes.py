@@ -1,12 +1,14 @@
 """Reads the table, the conditions and the assignments from the plan of a parsed DELETE, UPDATE, MERGE or TRUNCATE."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..connection.gateway import Gateway, JavaObject, changed
 from ..connection.sessions import is_instance
 from ..registry.classes import class_name
 from .definitions import option
+from .statements import options_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,19 +26,24 @@ _ACTIONS: dict[str, ActionKind] = {
 
 @dataclass(frozen=True)
 class Target:
-    """The table that a statement changes: the parts of its name (a Scala `Seq`), and its alias."""
+    """The table that a statement changes: the parts of its name (a Scala `Seq`), its alias, and options (`WITH`)."""
 
     name: JavaObject
     alias: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Assigned:
-    """`column = value`. `column` has the parts of the name `key`; `value` is None for the keyword DEFAULT."""
+    """`column = value`. `column` has the parts of the name `key`.
+
+    `default` is the value as it is spelled, if that is the keyword DEFAULT or the name of a column.
+    """
 
     key: JavaObject
     column: tuple[str, ...]
-    value: JavaObject | None
+    value: JavaObject
+    default: str | None
 
 
 @dataclass(frozen=True)
@@ -66,8 +73,10 @@ def target(relation: JavaObject) -> Target | None:
     alias = None
     if class_name(relation) == "SubqueryAlias":
         alias, relation = str(relation.alias()), relation.child()
-    named = class_name(relation) in ("UnresolvedRelation", "UnresolvedTable")
-    return Target(relation.multipartIdentifier(), alias) if named else None
+    if class_name(relation) not in ("UnresolvedRelation", "UnresolvedTable"):
+        return None
+    options = options_of(relation) if class_name(relation) == "UnresolvedRelation" else {}
+    return Target(relation.multipartIdentifier(), alias, options)
 
 
 class CommonTables:
@@ -140,9 +149,9 @@ def _action(action: JavaObject) -> Action:
 def _assigned(assignment: JavaObject) -> Assigned:
     key, value = assignment.key(), assignment.value()
     parts = _name_parts(key)
-    default = _name_parts(value)
-    is_default = default is not None and [part.upper() for part in default] == ["DEFAULT"]
-    return Assigned(key, (str(key.sql()),) if parts is None else parts, None if is_default else value)
+    named = _name_parts(value) or ()
+    default = named[0] if len(named) == 1 and named[0].upper() == "DEFAULT" else None
+    return Assigned(key, (str(key.sql()),) if parts is None else parts, value, default)
 
 
 def _name_parts(expression: JavaObject) -> tuple[str, ...] | None:

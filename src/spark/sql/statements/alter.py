@@ -4,6 +4,7 @@ Statements that no Delta table supports (partitions of the catalog, SerDes, inde
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -192,6 +193,8 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
     """ALTER, CHANGE and COMMENT ON COLUMN. In COMMENT ON, the first parts of a column's name may be its structs."""
     spark, plan = statement.spark, statement.plan
     wanted = definitions.altered_columns(plan.specs())
+    if statements.is_comment_on(plan):
+        wanted = [replace(one, comment=one.comment or "") for one in wanted]  # IS NULL removes the comment
     table = _table_of(statement, plan.table())
     if table is None and statements.is_comment_on(plan) and class_name(plan.table()) in _NAMED:
         parts = definitions.strings(plan.table().multipartIdentifier())
@@ -215,9 +218,7 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
 
 
 def _below(parents: schemas.Column, altered: AlteredColumn) -> AlteredColumn:
-    return AlteredColumn(
-        (*parents, *altered.column), altered.type, altered.nullable, altered.comment, altered.position, altered.default
-    )
+    return replace(altered, column=(*parents, *altered.column))
 
 
 def _change(schema: schemas.StructType, altered: AlteredColumn) -> ColumnChange:
@@ -260,13 +261,15 @@ def _add_check(statement: Statement) -> DataFrame | None:
     if table is None or table.by_view:
         return None
     constraint = plan.checkConstraint()
-    add_constraint(
-        statement.spark,
-        table.log,
-        str(constraint.userProvidedName()),
-        str(constraint.condition()),
-        options=commit_of(statement.spark),
-    )
+    name, condition = constraint.userProvidedName(), str(constraint.condition())
+    if name is None:
+        raise InvalidArgumentError(
+            f"A constraint of the Delta table {table.name} needs a name, and ADD CHECK ({condition}) has none: use "
+            f"ADD CONSTRAINT name CHECK ({condition}).",
+            condition="DELTA_OPERATION_NOT_ALLOWED",
+            parameters={"operation": "ADD CHECK without a name"},
+        )
+    add_constraint(statement.spark, table.log, str(name), condition, options=commit_of(statement.spark))
     return nothing(statement.spark)
 
 

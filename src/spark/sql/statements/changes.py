@@ -1,6 +1,6 @@
 """DELETE, UPDATE and TRUNCATE TABLE."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import LongType, StructField, StructType
@@ -11,6 +11,7 @@ from ....dml.change.truncate import truncate
 from ....dml.change.update import update
 from ....dml.command import assignments
 from ....dml.command.command import RowsChanged
+from ....engine.jvm.catalog import SessionCatalog
 from ....engine.jvm.connection import settings
 from ....engine.jvm.connection.gateway import Gateway, changed_node
 from ....engine.jvm.statements import definitions, inserts, row_changes, statements
@@ -20,6 +21,7 @@ from ....engine.sql import fill
 from ....engine.write import view_inserts
 from ....errors import InvalidArgumentError, UnsupportedFeatureError
 from ...delta_table.describe import local_frame
+from ...options import only_of_commit
 from ...writer import commit_of, session_commit
 from .. import results, spark_errors, tables
 from ..statement import LogicalPlan, Statement
@@ -49,13 +51,15 @@ def find(spark: SparkSession, target: row_changes.Target | None) -> tuple[tables
 def run_delete(statement: Statement) -> DataFrame | None:
     """DELETE FROM table [AS alias] [WHERE condition]."""
     clause = CommonTables(statement.spark, statement.plan)
-    target = find(statement.spark, row_changes.target(clause.plan.table()))
-    if target is None:
+    target = row_changes.target(clause.plan.table())
+    found = find(statement.spark, target)
+    if target is None or found is None:
         return None
-    table, alias = target
+    table, alias = found
+    of_commit = only_of_commit(target.options, "DELETE")
     condition = clause.plan.condition()
     condition_column = None if row_changes.is_true(condition) else statement.column(clause.expression(condition))
-    with session_commit(statement.spark) as options:
+    with session_commit(statement.spark, of_commit) as options:
         return _affected(
             statement.spark, delete(statement.spark, table.log, condition_column, alias=alias, options=options)
         )
@@ -64,16 +68,19 @@ def run_delete(statement: Statement) -> DataFrame | None:
 def run_update(statement: Statement) -> DataFrame | None:
     """UPDATE table [AS alias] SET column = value, ... [WHERE condition]."""
     clause = CommonTables(statement.spark, statement.plan)
-    target = find(statement.spark, row_changes.target(clause.plan.table()))
-    if target is None:
+    target = row_changes.target(clause.plan.table())
+    found = find(statement.spark, target)
+    if target is None or found is None:
         return None
-    table, alias = target
+    table, alias = found
+    of_commit = only_of_commit(target.options, "UPDATE")
     condition = definitions.option(clause.plan.condition())
     condition_column = None if condition is None else statement.column(clause.expression(condition))
     assigned = row_changes.assignments(clause.plan.assignments())
     with spark_errors.preferred(statement.spark, lambda: _over_columns(statement, clause, table, alias)):
-        values = values_of(statement, clause, assigned, table, alias, "UPDATE")
-        with session_commit(statement.spark) as options:
+        columns = table.log.snapshot().schema.names
+        values = values_of(statement, clause, assigned, table, alias, "UPDATE", lambda: columns)
+        with session_commit(statement.spark, of_commit) as options:
             done = update(statement.spark, table.log, values, condition_column, alias=alias, options=options)
     return _affected(statement.spark, done)
 
@@ -113,9 +120,11 @@ def values_of(
     table: tables.NamedTable,
     alias: Alias,
     command: str,
+    columns: Callable[[], Sequence[str]],
 ) -> dict[str, str | Column]:
     """The assignments of an UPDATE or of a clause of MERGE, for the commands.
 
+    `columns` returns the columns that values may name: as in Spark, a column named `default` wins over the keyword.
     Raises InvalidArgumentError for a column that is assigned twice.
     """
     paths = [tuple(part.lower() for part in assignment.column) for assignment in assigned]
@@ -123,10 +132,16 @@ def values_of(
         assignments.check_distinct(paths, command=command)
     return {
         dotted(assignment.column): _default(statement.spark, table, assignment, alias, command)
-        if assignment.value is None
+        if assignment.default is not None and not _has(statement.spark, columns(), assignment.default)
         else statement.column(clause.expression(assignment.value))
         for assignment in assigned
     }
+
+
+def _has(spark: SparkSession, columns: Sequence[str], name: str) -> bool:
+    if settings.case_sensitive(spark):
+        return name in columns
+    return name.lower() in (column.lower() for column in columns)
 
 
 def _default(spark: SparkSession, table: tables.NamedTable, assignment: Assigned, alias: Alias, command: str) -> Column:
@@ -142,10 +157,25 @@ def _default(spark: SparkSession, table: tables.NamedTable, assignment: Assigned
 
 
 def _refuse_part(spark: SparkSession, target: row_changes.Target) -> None:
-    """Raise InvalidArgumentError for a temporary view that reads Delta tables, but isn't a whole table."""
-    if not statements.is_temporary_view(spark, target.name) or not view_inserts.shows_part(spark, target.name):
+    """Raise InvalidArgumentError for a temporary view that reads Delta tables, but isn't a whole table.
+
+    And for each stored view that reads Delta tables: Spark's own errors for it are internal ones.
+    """
+    temporary = statements.is_temporary_view(spark, target.name)
+    if not temporary:
+        entry = SessionCatalog(spark).find_parts(target.name)
+        if entry is None or entry.location:
+            return
+    if not view_inserts.shows_part(spark, target.name):
         return
     name = ".".join(definitions.strings(target.name))
+    if not temporary:
+        raise InvalidArgumentError(
+            f"{name} is a stored view of a Delta table, whose rows can't be changed by it; nothing was written. Name "
+            "the table itself, such as delta.`/path`.",
+            condition="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE",
+            parameters={"operation": "A change of rows", "viewName": name},
+        )
     filtered = view_inserts.filters_rows(spark, target.name)
     raise InvalidArgumentError(
         f"The view {name} doesn't show all rows and columns of one Delta table, as they are: its rows can't be "

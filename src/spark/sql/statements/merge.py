@@ -9,7 +9,8 @@ from ....engine.jvm.statements.positions import Position, position_of
 from ....engine.jvm.statements.row_changes import Action, CommonTables
 from ....engine.read.scan import Alias
 from ....errors import InvalidArgumentError, SchemaMismatchError
-from ...delta_table.merge import DeltaMergeBuilder
+from ...delta_table.merge import execute_merge
+from ...options import only_of_commit
 from .. import positions
 from ..statement import Statement
 from ..tables import NamedTable
@@ -29,22 +30,25 @@ def run_merge(statement: Statement) -> DataFrame | None:
         "not matched": parsed.not_matched,
         "not matched by source": parsed.not_matched_by_source,
     }
+    source = statement.frame(common.query(parsed.source))
     clauses = [
-        _clause(statement, common, kind, action, table, alias)
+        _clause(statement, common, kind, action, table, alias, source)
         for kind, actions in by_kind.items()
         for action in actions
     ]
-    builder = DeltaMergeBuilder(
-        statement.spark,
-        table.log,
-        alias,
-        statement.frame(common.query(parsed.source)),
-        statement.column(common.expression(parsed.condition)),
-        tuple(clauses),
-        evolves=parsed.evolves,
-    )
+    options = only_of_commit(parsed.target.options, "MERGE")
+    condition = statement.column(common.expression(parsed.condition))
     try:
-        return builder.execute()
+        return execute_merge(
+            statement.spark,
+            table.log,
+            source,
+            condition,
+            clauses,
+            alias=alias,
+            evolves=parsed.evolves,
+            options=options,
+        )
     except SchemaMismatchError as error:
         positions.at(error, _position(by_kind, error.message_parameters.get("sqlExpr")))
         raise
@@ -59,7 +63,13 @@ def _position(actions: dict[Kind, tuple[Action, ...]], column: str | None) -> Po
 
 
 def _clause(
-    statement: Statement, common: CommonTables, kind: Kind, action: Action, table: NamedTable, alias: Alias
+    statement: Statement,
+    common: CommonTables,
+    kind: Kind,
+    action: Action,
+    table: NamedTable,
+    alias: Alias,
+    source: DataFrame,
 ) -> Clause:
     condition = None if action.condition is None else statement.column(common.expression(action.condition))
     if action.assignments is None:
@@ -71,7 +81,12 @@ def _clause(
             )
         return Clause(kind, action.kind, condition)
     text = f"WHEN {kind.upper()} THEN {action.kind.upper()}"
-    values = changes.values_of(statement, common, action.assignments, table, alias, text)
+
+    def columns() -> list[str]:
+        of_table = [] if kind == "not matched" else list(table.log.snapshot().schema.names)
+        return of_table if kind == "not matched by source" else [*of_table, *source.columns]
+
+    values = changes.values_of(statement, common, action.assignments, table, alias, text, columns)
     return Clause(kind, action.kind, condition, values)
 
 
