@@ -139,7 +139,7 @@ def test_a_condition_on_a_char_ignores_trailing_spaces(table: Table, by: tuple[s
     spark.sql(f"UPDATE {name} SET id = 3 WHERE c = 'a'")
     spark.sql(f"INSERT INTO {name} VALUES (4, 'b ', true)")
     table.write(spark.sql("SELECT 5 id, 'b' c"), "overwrite", replaceWhere="c = 'b'")
-    spark.sql(f"INSERT INTO {name} (id, c) REPLACE WHERE c = 'a' VALUES (6, 'a  ')")
+    spark.sql(f"INSERT INTO {name} REPLACE WHERE c = 'a' VALUES (6, 'a  ', true)")
     assert table.rows("id", "c", "short") == [(5, "b  ", True), (6, "a  ", True)]
     with pytest.raises(ConstraintViolationError, match="known"):
         spark.sql(f"INSERT INTO {name} (id, c) VALUES (7, 'ab')")
