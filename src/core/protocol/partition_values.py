@@ -195,6 +195,7 @@ def _parser(
     return lambda text: text, None
 
 
+_VECTOR_INTEGER = r"^-?\d+$"
 _VECTOR_DATE = r"^\d{4}-\d{2}-\d{2}$"
 _VECTOR_LOCAL = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
 _VECTOR_UTC = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$"
@@ -221,6 +222,8 @@ def _vectorised(values: "pa.Array", data_type: PrimitiveType, zone: datetime.tzi
         if data_type.name.startswith("timestamp"):
             if (data_type.name == "timestamp_ntz" or zone is None) and all_match(_VECTOR_LOCAL):
                 return values.cast(pa.timestamp("us")).cast(pa.int64()).cast(target)
+            return None
+        if data_type.is_integral and not all_match(_VECTOR_INTEGER):  # Arrow takes 0x1 for a number
             return None
         return values.cast(target)
     except pa.ArrowInvalid:

@@ -97,8 +97,8 @@ def test_null_and_the_empty_string_are_null_for_every_type(data_type: PrimitiveT
 @pytest.mark.parametrize(
     ("data_type", "text"),
     [
-        (BYTE, "128"), (INTEGER, "1.0"), (INTEGER, "1_0"), (LONG, "x"), (DOUBLE, "1_0.0"), (DOUBLE, "one"),
-        (decimal(3, 1), "1.25"), (decimal(3, 1), "100.0"), (decimal(3, 1), "NaN"), (BOOLEAN, "maybe"),
+        (BYTE, "128"), (INTEGER, "1.0"), (INTEGER, "1_0"), (LONG, "x"), (INTEGER, "0x1"), (DOUBLE, "1_0.0"),
+        (DOUBLE, "one"), (decimal(3, 1), "1.25"), (decimal(3, 1), "100.0"), (decimal(3, 1), "NaN"), (BOOLEAN, "maybe"),
         (DATE, "2021-02-29"), (DATE, "yesterday"), (TIMESTAMP, "2021-01-01 24:00:00"), (TIMESTAMP, "noon"),
         (TIMESTAMP_NTZ, "2021-13-01 00:00:00"),
     ],
