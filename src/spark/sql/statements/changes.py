@@ -78,8 +78,9 @@ def run_update(statement: Statement) -> DataFrame | None:
     condition_column = None if condition is None else statement.column(clause.expression(condition))
     assigned = row_changes.assignments(clause.plan.assignments())
     with spark_errors.preferred(statement.spark, lambda: _over_columns(statement, clause, table, alias)):
-        columns = table.log.snapshot().schema.names
-        values = values_of(statement, clause, assigned, table, alias, "UPDATE", lambda: columns)
+        values = values_of(
+            statement, clause, assigned, table, alias, "UPDATE", lambda: table.log.snapshot().schema.names
+        )
         with session_commit(statement.spark, of_commit) as options:
             done = update(statement.spark, table.log, values, condition_column, alias=alias, options=options)
     return _affected(statement.spark, done)
