@@ -1,6 +1,8 @@
 """The files of a version piece by piece, checked, for callers that read all of them but keep little."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..log.replay import Totals
@@ -53,10 +55,16 @@ def of_checkpoint(
         CommitOverlay(table),
         base,
         timestamp=lambda _: 0,
-        checksum=checksum,
+        checksum=None if checksum is None else partial(_without_time, checksum),
         fatal=True,
         doubt=doubt,
     )
+
+
+def _without_time(checksum: "ReadsChecksum") -> "VersionChecksum | None":
+    """The checksum without the in-commit timestamp, which only the commit has."""
+    found = checksum()
+    return None if found is None else replace(found, in_commit_timestamp=None)
 
 
 def check_base(reader: "LogReader", snapshot: "Snapshot", doubt: "Doubt | None" = None) -> None:

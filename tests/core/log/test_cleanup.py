@@ -382,14 +382,17 @@ def test_the_decision_alone() -> None:
     assert gone == [commit_name(0), commit_name(1), compacted_name(2, 3)]
 
 
-def test_on_a_file_system(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_commit_timestamps", ["false", "true"])
+def test_on_a_file_system(tmp_path: Path, in_commit_timestamps: str) -> None:
     """With directories of their own, and times that the file system gives."""
     clock = SetClock(int(time.time() * 1000))
     log = DeltaLog.for_path(str(tmp_path), clock=clock, conf={CHECKPOINT_PART_SIZE.key: "4"})
     for number in range(23):
         transaction = log.transaction()
         if number == 0:
-            transaction.set_metadata(metadata({**CLEAN, "delta.checkpointPolicy": "v2"}, table_id="t"))
+            properties = {"checkpointPolicy": "v2", "enableInCommitTimestamps": in_commit_timestamps}
+            configuration = {**CLEAN, **{f"delta.{name}": value for name, value in properties.items()}}
+            transaction.set_metadata(metadata(configuration, table_id="t"))
         transaction.commit([add(str(number))], Operation("WRITE"))
         # Two commits within one tick of the file system's clock have one time, and the later one is no boundary then.
         os.utime(tmp_path / "_delta_log" / f"{number:020}.json", (clock.now / 1000 + number,) * 2)

@@ -7,6 +7,8 @@ import pytest
 from support.arrow_table import WRITE, ArrowTable
 from tablelog.core import DeltaLog
 from tablelog.core.log.reader import LogReader
+from tablelog.core.table_maintenance import table_files
+from tablelog.core.table_maintenance.vacuum import Window, vacuum
 from tablelog.settings.declarations import CORRUPTION_IS_FATAL
 
 INTERVAL = 10
@@ -71,3 +73,23 @@ def test_the_checksum_of_an_older_checkpoint_is_read_once(tmp_path: Path, monkey
     assert has_checkpoint(table, INTERVAL)
     assert has_checkpoint(table, 2 * INTERVAL)
     assert [path.rpartition("/")[2] for path in read if path.endswith(".crc")] == [f"{3:020}.crc"]
+
+
+@pytest.mark.parametrize("in_commit_timestamps", ["false", "true"])
+def test_a_right_checkpoint_without_the_commits_before_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, in_commit_timestamps: str
+) -> None:
+    """Only commits have in-commit timestamps, so a checkpoint isn't compared with that of its checksum."""
+    table = ArrowTable(tmp_path, {"delta.enableInCommitTimestamps": in_commit_timestamps}).with_rows(3)
+    table.log().checkpoint()
+    for version in range(3):
+        table.commit_file(version).unlink()
+    append_to(table, INTERVAL)
+    assert has_checkpoint(table, INTERVAL)
+    append_to(table, INTERVAL + 1)
+    log = table.log()
+    hour = 3_600_000
+    window = Window(log.clock.now_ms() + hour, 0, hour, checked=False)
+    assert vacuum(log, log.snapshot(), table_files.of_table(log), window, dry_run=True).files == ()
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == []
+    assert log.health().ok
