@@ -430,3 +430,23 @@ def test_how_many_jobs(table, spark):
     table.delta.setProperties({"delta.enableDeletionVectors": "true"})
     marked = merged(table, spark.sql("select 8L id, 1L v, 'x' s").alias("s")).whenMatchedUpdateAll()
     assert jobs(spark, marked.execute) <= 5
+
+
+def test_names_that_differ_only_in_case_are_an_error_of_a_star(table: Table, conf: Any) -> None:
+    """The schema evolution ignores case, so it adds no column, and the values would be lost."""
+    spark, before, version = table.spark, table.rows(), table.version
+    source = spark.sql("SELECT 1L AS id, 77L AS V, 'x' AS s, 5 AS more UNION ALL SELECT 99, 78, 'y', 6")
+    source.createOrReplaceTempView("source_of_case")
+    by_sql = (
+        f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{table.path}` t USING source_of_case s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    conf("spark.sql.caseSensitive", "true")
+    builder = table.delta.alias("t").merge(source.alias("s"), "t.id = s.id").withSchemaEvolution()
+    for run in (builder.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute, lambda: spark.sql(by_sql)):
+        with pytest.raises(SchemaMismatchError, match="column V of the source"):
+            run()
+    assert (table.rows(), table.version) == (before, version)
+    conf("spark.sql.caseSensitive", "false")
+    spark.sql(by_sql)
+    assert set(table.read().where("id IN (1, 99)").select("v", "more").collect()) == {(77, 5), (78, 6)}

@@ -30,6 +30,8 @@ from ..protocol.schema import (
     char_varchar,
     check_no_duplicates,
     dotted,
+    has_lengths_inside,
+    lengths_inside,
     parse_schema,
     to_json,
     type_text,
@@ -274,6 +276,9 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
     schema = parse_schema(metadata.schema_string)
     at, struct_field = resolved(schema, change.column)
     if change.type is not None:
+        top = schema.get(at[0])
+        if len(at) > 1 and top is not None and has_lengths_inside(top):
+            raise lengths_inside(top.name)
         current = struct_field or StructField(at[-1], type_at(schema, at))
         check_type(metadata, protocol, at, current, change.type)
         schema = recorded(with_type(schema, at, change.type), schema)

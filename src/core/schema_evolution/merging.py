@@ -24,6 +24,7 @@ from ..protocol.schema import (
     StructField,
     StructType,
     all_fields,
+    check_lengths_inside,
     check_no_duplicates,
     parse_schema,
     to_json,
@@ -67,6 +68,7 @@ def merged(
                 "tablelog can't write. Add the feature typeWidening to the table first",
                 ("typeWidening-preview",),
             )
+    check_lengths_inside(new_schema, current)
     return metadata if new_schema == current else replace(metadata, schema_string=to_json(new_schema))
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from ...errors import InvalidArgumentError
 from ..protocol.actions import Metadata, Protocol
 from ..protocol.schema import (
+    CHAR_VARCHAR_KEY,
     IDENTITY_PREFIX,
     ArrayType,
     Column,
@@ -54,9 +55,10 @@ def _struct_replaced(
         name = (*at, known.name)
         if known.nullable and not field.nullable:
             raise _columns_not_replaced(f"the column {dotted(name)} may contain nulls and can't be made NOT NULL")
-        comment = {key: field.metadata[key] for key in (COMMENT,) if key in field.metadata}
+        new_metadata = {key: value for key, value in known.metadata.items() if key != CHAR_VARCHAR_KEY}
+        new_metadata |= {key: field.metadata[key] for key in (COMMENT, CHAR_VARCHAR_KEY) if key in field.metadata}
         inside = _type_replaced(metadata, protocol, known, field, name)
-        fields.append(replace(known, data_type=inside, nullable=field.nullable, metadata={**known.metadata, **comment}))
+        fields.append(replace(known, data_type=inside, nullable=field.nullable, metadata=new_metadata))
     return StructType(tuple(fields))
 
 

@@ -12,10 +12,11 @@ from ...errors import (
     VersionNotFoundError,
 )
 from ..log import large_commits
+from ..log.columns import removes_of
 from ..log.replay import in_commit_timestamp
 from ..log.segment import Listing
 from ..protocol import column_mapping, paths
-from ..protocol.actions import Action, Metadata
+from ..protocol.actions import Action, Metadata, RemoveFile
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.properties import TableProperties
 from ..protocol.schema import (
@@ -214,7 +215,8 @@ def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) ->
 def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: ColumnMapping, at: int, table: str) -> None:
     """Raise ChangeFeedSchemaError unless the columns of version `at` can read the rows of every version, as in Delta.
 
-    Only added columns are allowed. `at_start` is the mapping of the first version of the range.
+    Only added columns are allowed. All files must have the same partition columns, which their data doesn't have.
+    `at_start` is the mapping of the first version of the range.
     """
     mappings = [(commits[0].version, at_start)]
     for commit in commits[1:]:
@@ -225,16 +227,40 @@ def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: Colu
     for version, mapping in mappings:
         older, newer = (mapping, read) if version <= at else (read, mapping)
         difference = _difference(older, newer, read_is_newer=version <= at)
+        if difference is None and set(older.physical_partition_columns) != set(newer.physical_partition_columns):
+            difference = "the partition columns changed"
         if difference is not None:
-            raise ChangeFeedSchemaError(
-                f"the changes of {table} from version {commits[0].version} to {commits[-1].version} can't be read "
-                f"together: they are read with the columns of version {at}, but between it and version {version} "
-                f"{difference}. Read the versions before and after that change separately",
-                condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
-                parameters={"start": commits[0].version, "end": commits[-1].version, "readVersion": at},
-                table=table,
-                version=version,
+            raise _not_together(
+                commits,
+                at,
+                f"they are read with the columns of version {at}, but between it and version {version} {difference}",
+                version,
+                table,
             )
+    if not _removed_partitioning(commits[0]) <= {frozenset(read.physical_partition_columns)}:
+        first = commits[0].version
+        raise _not_together(commits, at, f"version {first} changes the partition columns", first, table)
+
+
+def _removed_partitioning(commit: Commit) -> set[frozenset[str]]:
+    """The partition columns of the files that a commit removes, if it changes the metadata: it may change them too."""
+    if not any(isinstance(action, Metadata) for action in commit.actions):
+        return set()
+    removes = [action for action in commit.actions if isinstance(action, RemoveFile)]
+    if commit.files is not None:
+        removes += removes_of(commit.files.removes.slice(0, 1))
+    return {frozenset(remove.partition_values) for remove in removes if remove.partition_values is not None}
+
+
+def _not_together(commits: Sequence[Commit], at: int, reason: str, version: int, table: str) -> ChangeFeedSchemaError:
+    return ChangeFeedSchemaError(
+        f"the changes of {table} from version {commits[0].version} to {commits[-1].version} can't be read together: "
+        f"{reason}. Read the versions before and after that change separately",
+        condition="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+        parameters={"start": commits[0].version, "end": commits[-1].version, "readVersion": at},
+        table=table,
+        version=version,
+    )
 
 
 def _difference(older: ColumnMapping, newer: ColumnMapping, *, read_is_newer: bool) -> str | None:

@@ -224,6 +224,7 @@ def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> Non
     if old is None or operation.replaces_table:
         return
     assert base.protocol is not None
+    schema.check_lengths_inside(schema.parse_schema(metadata.schema_string), schema.parse_schema(old.schema_string))
     if not column_mapping.same_partitioning(ColumnMapping.of(base.protocol, old), metadata):
         raise InvalidArgumentError(
             f"{operation.name} can't change the partition columns of {base.table} from "

@@ -51,8 +51,7 @@ class Names:
         Without `evolve` the source must have all `columns`: SchemaMismatchError is raised if it lacks one.
         """
         if evolve:
-            known = [columns.get(f.name, case_sensitive=self.case_sensitive) for f in self.source]
-            return [((f.name,), i) for i, f in enumerate(known) if f is not None]
+            return [(self._known(brought.name, clause, columns), place) for place, brought in enumerate(self.source)]
         assigned: list[tuple[Path, int]] = []
         for struct_field in columns:
             position = self._place(struct_field.name)
@@ -66,6 +65,18 @@ class Names:
                 )
             assigned.append(((struct_field.name,), position))
         return assigned
+
+    def _known(self, name: str, clause: Clause, columns: StructType) -> Path:
+        """The column of the table for a column of the source after the schema evolution, which ignores case."""
+        known = columns.get(name, case_sensitive=self.case_sensitive)
+        if known is not None:
+            return (known.name,)
+        raise SchemaMismatchError(
+            f"{self._table}: {clause.text} * can't add the column {dotted((name,))} of the source, because a column of "
+            "the table differs from it only in case, and the session is case-sensitive. Rename it in the source",
+            condition="DELTA_DUPLICATE_COLUMNS_FOUND.DATA",
+            parameters={"duplicateCols": dotted((name,))},
+        )
 
     def _place(self, name: str) -> int | None:
         """The position of the source column with this name; None if there is none. Raises SchemaMismatchError if the

@@ -32,6 +32,8 @@ def columns_read(mapping: ColumnMapping) -> schemas.StructType:
     def named(field: schemas.StructField, _: schemas.Column) -> schemas.StructField:
         field_id = _field_id(field) if mapping.mode == "id" else {}
         kept = {key: value for key, value in field.metadata.items() if not key.startswith("parquet.field.")}
+        if schemas.has_lengths_inside(field):
+            del kept[schemas.CHAR_VARCHAR_KEY]  # it has the logical names
         return replace(field, name=column_mapping.physical_name(field), metadata={**kept, **field_id})
 
     return read_schema(cast(schemas.StructType, column_mapping.transformed(mapping.logical, named)))

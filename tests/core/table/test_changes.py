@@ -204,6 +204,26 @@ def test_columns_may_be_added(start: list[Any], changed: list[Any], read: list[A
     checked(of(*start), of(*changed), of(*read), 2)
 
 
+def test_the_partition_columns_may_not_change() -> None:
+    def by(*columns: str) -> Metadata:
+        return replace(of(A, B), partition_columns=columns)
+
+    def check(commits: list[Commit], start: Metadata, read: Metadata) -> None:
+        mappings = [
+            ColumnMapping("none", parse_schema(one.schema_string), tuple(one.partition_columns))
+            for one in (start, read)
+        ]
+        check_schemas(commits, *mappings, 2, "t")
+
+    old, new = remove("x", partition_values={"a": "1"}), remove("y", partition_values={"b": "1"})
+    with pytest.raises(ChangeFeedSchemaError, match="between it and version 1 the partition columns changed"):
+        check([Commit(1, T, []), Commit(2, T, [by("b"), old])], by("a"), by("b"))
+    with pytest.raises(ChangeFeedSchemaError, match="version 2 changes the partition columns"):
+        check([Commit(2, T, [by("b"), old])], by("b"), by("b"))
+    check([Commit(1, T, []), Commit(2, T, [by("b"), new])], by("b"), by("b"))
+    check([Commit(2, T, [by("b"), remove("z", partition_values=None)])], by("b"), by("b"))
+
+
 @pytest.mark.parametrize(
     ("start", "read", "says"),
     [

@@ -1,7 +1,13 @@
 """The schema of a table (PROTOCOL.md, "Schema Serialization Format"): types, JSON, Arrow, lookup and checks."""
 
 from .arrow import arrow_schema, arrow_type, from_arrow
-from .checks import check_no_duplicates, check_parquet_names, check_partition_columns
+from .checks import (
+    check_lengths_inside,
+    check_no_duplicates,
+    check_parquet_names,
+    check_partition_columns,
+    lengths_inside,
+)
 from .field_metadata import (
     CHAR_VARCHAR_KEY,
     DEFAULT_KEY,
@@ -10,6 +16,7 @@ from .field_metadata import (
     INVARIANTS_KEY,
     TYPE_CHANGES_KEY,
     char_varchar,
+    has_lengths_inside,
 )
 from .lookup import all_fields, contains, find, has_min_max, indexed_leaves, leaves
 from .names import dotted, quoted, unquoted
@@ -73,6 +80,7 @@ __all__ = [
     "arrow_schema",
     "arrow_type",
     "char_varchar",
+    "check_lengths_inside",
     "check_no_duplicates",
     "check_parquet_names",
     "check_partition_columns",
@@ -81,9 +89,11 @@ __all__ = [
     "dotted",
     "find",
     "from_arrow",
+    "has_lengths_inside",
     "has_min_max",
     "indexed_leaves",
     "leaves",
+    "lengths_inside",
     "parse_schema",
     "quoted",
     "to_json",

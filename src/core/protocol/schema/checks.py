@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ....errors import InvalidArgumentError, SchemaMismatchError
+from ....errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
+from .field_metadata import CHAR_VARCHAR_KEY, has_lengths_inside
 from .lookup import all_fields
 from .names import dotted
 from .serialization import type_text
@@ -69,3 +70,26 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
             "every column is a partition column: a table needs at least one other column",
             condition="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
         )
+
+
+def check_lengths_inside(new: StructType, old: StructType) -> None:
+    """Refuse to change the fields inside a column while the lengths in its metadata have their old names and order.
+
+    Raises UnsupportedFeatureError.
+    """
+    for field in new:
+        known = old.get(field.name)
+        if known is None or not has_lengths_inside(field):
+            continue
+        same = field.metadata[CHAR_VARCHAR_KEY] == known.metadata.get(CHAR_VARCHAR_KEY)
+        if same and type_text(field.data_type) != type_text(known.data_type):
+            raise lengths_inside(field.name)
+
+
+def lengths_inside(column: str) -> UnsupportedFeatureError:
+    """The error for a change inside a column that has char or varchar inside its type."""
+    return UnsupportedFeatureError(
+        f"the column {dotted((column,))} has char or varchar inside its type: its fields can't be added, dropped, "
+        "renamed, moved or changed in type. Write the table anew with overwriteSchema",
+        ("changes of columns with char or varchar inside",),
+    )

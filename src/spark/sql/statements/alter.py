@@ -224,9 +224,11 @@ def _below(parents: schemas.Column, altered: AlteredColumn) -> AlteredColumn:
 def _change(schema: schemas.StructType, altered: AlteredColumn) -> ColumnChange:
     """The change of a column; a type that it has already is no change."""
     exact, field = resolved(schema, altered.column)
+    top = schema.get(exact[0])
     same_type = (
         altered.type is not None
         and field is not None
+        and not (top is not None and schemas.has_lengths_inside(top))
         and field.data_type == altered.type.data_type
         and schemas.char_varchar(field) == schemas.char_varchar(altered.type)
     )
