@@ -170,6 +170,7 @@ def test_a_wrong_master_has_the_same_exit_code_with_verbose(table: ArrowTable) -
     assert "tablelog optimize: --master: 'spark://one' is no master of Spark" in ran.err
 
 
+@pytest.mark.slow
 def test_the_reason_why_java_does_not_start_is_said(table: ArrowTable, tmp_path: Path) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()

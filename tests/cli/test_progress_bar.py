@@ -61,6 +61,7 @@ def shrunk(table: ArrowTable) -> ArrowTable:
     return table
 
 
+@pytest.mark.one_case
 @pytest.mark.many
 @pytest.mark.parametrize(
     ("line", "doing", "result"), STEPS, ids=[f"{line.split()[0]}, {doing}" for line, doing, _ in STEPS]
@@ -109,6 +110,7 @@ def test_a_step_of_unknown_length_has_no_time_left(monkeypatch: pytest.MonkeyPat
     assert not TIME_LEFT.search(written[known:])
 
 
+@pytest.mark.one_case
 @pytest.mark.many
 @pytest.mark.parametrize("words", [("cat",), ("cat", "--json"), ("export",)])
 def test_rows_that_go_to_a_file_have_a_bar(words: tuple[str, ...], table: ArrowTable, tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def _clone(source: Table, target: Path, version: int | None = None, **properties
     return Table(source.spark, target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["features", "plain"])
 @pytest.mark.parametrize("changed", [{}, {"delta.checkpoint.writeStatsAsJson": "true"}], ids=["", "changed"])
 def test_the_same_as_of_a_small_log(

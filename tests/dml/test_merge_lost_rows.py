@@ -74,6 +74,7 @@ def test_it_starts_again(table, losing, caplog, attempts):
     assert table.data_files() == table.logged_files()
 
 
+@pytest.mark.slow
 def test_rows_of_the_change_data_are_lost(table, losing):
     table.spark.sql(f"ALTER TABLE delta.`{table.path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     loss = losing(lambda number: number == 2)  # the second frame has the new rows, written as data and as changes

@@ -52,6 +52,7 @@ PARTITIONS: dict[str, Callable[[Table], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.one_case
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_very_many_files_of_partitions(

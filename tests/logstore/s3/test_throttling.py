@@ -55,6 +55,7 @@ def committed(fake: FakeS3) -> Counter[str]:
     return found
 
 
+@pytest.mark.one_case
 @pytest.mark.parametrize(("seed", "applied"), [(1, False), (2, True)], ids=["rejected", "rejected but done"])
 def test_each_commit_of_many_writers_is_there_once(fake: FakeS3, seed: int, applied: bool) -> None:
     create(fake)

@@ -169,6 +169,7 @@ def test_execute_immediate_in_a_script(spark, t):
     assert rows(spark) == [(1, 10), (2, 11), (8, 8)]
 
 
+@pytest.mark.slow
 def test_a_variable_names_the_table(spark, t):
     spark.sql("DECLARE OR REPLACE VARIABLE name STRING = 'own.t'")
     spark.sql("DELETE FROM IDENTIFIER(name) WHERE id = 1")

@@ -93,6 +93,7 @@ def test_a_watermark_drops_no_row(spark: SparkSession, tmp_path: Path) -> None:
     assert ids(run(stream(spark, source).withWatermark("t", "1 hour"), tmp_path / "ordered")) == [100, 101]
 
 
+@pytest.mark.slow
 def test_a_restart_repeats_the_batch_with_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     source, checkpoint = str(tmp_path / "source"), tmp_path / "checkpoint"
     save(spark, source, **{"delta.enableDeletionVectors": "true"})

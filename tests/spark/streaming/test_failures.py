@@ -104,6 +104,7 @@ def test_a_batch_that_another_driver_has_written_is_not_written_again(
     assert sorted(row.id for row in spark.read.format("delta").load(target).collect()) == list(range(4))
 
 
+@pytest.mark.slow
 def test_a_lost_reply_to_the_commit_of_a_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

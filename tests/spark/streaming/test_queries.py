@@ -36,6 +36,7 @@ def ids(spark: SparkSession, path: str) -> list[int]:
     return sorted(row.id for row in spark.read.format("delta").load(path).collect())
 
 
+@pytest.mark.slow
 def test_a_table_into_itself(spark: SparkSession, tmp_path: Path) -> None:
     """`availableNow` ends with the version at the start, so that a query reads its own rows in the next run."""
     table, checkpoint = str(tmp_path / "table"), str(tmp_path / "checkpoint")
