@@ -74,6 +74,7 @@ _GROUPS = [[*_ALWAYS, *_OTHERS[at : at + 2]] for at in range(0, len(_OTHERS), 2)
 """The columns of a case: few of all types, since parsing takes time for each column. The case's length says which."""
 _TREES = [stats.tree([(column, _LEAVES[column]) for column in group]) for group in _GROUPS]
 _INF = re.compile(r"(:\s*-?)Inf(?=\s*[,}])")
+_NON_FINITE = re.compile(r':\s*"(?:NaN|[+-]?Infinity|[+-]?INF)"(?=\s*[,}])')
 _COMPARED = [
     ("numRecords",),
     *((kind, name) for kind in ("minValues", "maxValues", "nullCount") for name in ("id", "s")),
@@ -109,8 +110,11 @@ def _compared(texts: list[str], tree: stats.Tree) -> list[dict[tuple[str, ...], 
 
 
 def _plain(text: str) -> Any:
-    """The statistics by Python's parser, which takes NaN and Infinity too; Arrow's also takes Inf."""
-    for written in (text, _INF.sub(r"\1Infinity", text)):
+    """The statistics by Python's parser, which takes NaN and Infinity too; Arrow's also takes Inf.
+
+    A text may become JSON when its NaNs become null, because its quotes aren't in pairs: its numbers are what it says.
+    """
+    for written in (text, _INF.sub(r"\1Infinity", text), _NON_FINITE.sub(":null", text)):
         try:
             return json.loads(written.strip(), parse_float=str, parse_int=str)
         except (ValueError, RecursionError):
