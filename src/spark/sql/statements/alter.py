@@ -193,10 +193,11 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
     """ALTER, CHANGE and COMMENT ON COLUMN. In COMMENT ON, the first parts of a column's name may be its structs."""
     spark, plan = statement.spark, statement.plan
     wanted = definitions.altered_columns(plan.specs())
-    if statements.is_comment_on(plan):
+    comments = statements.is_comment_on(plan)
+    if comments:
         wanted = [replace(one, comment=one.comment or "") for one in wanted]  # IS NULL removes the comment
     table = _table_of(statement, plan.table())
-    if table is None and statements.is_comment_on(plan) and class_name(plan.table()) in _NAMED:
+    if table is None and comments and class_name(plan.table()) in _NAMED:
         parts = definitions.strings(plan.table().multipartIdentifier())
         for count in range(len(parts) - 1, 0, -1):
             table = tables.find(spark, Gateway.of(spark).seq(parts[:count]))
