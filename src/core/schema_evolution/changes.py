@@ -93,9 +93,9 @@ class NewColumn:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """The changes of a column; `None` keeps the current value, and the empty string removes the comment or the default.
+    """The changes of a column; `None` keeps the current value. `default` is SQL; the empty string removes the default.
 
-    `default` is SQL. Only the type and the char or varchar length of the field `type` are used.
+    Only the type and the char or varchar length of the field `type` are used.
     """
 
     column: Column
@@ -104,6 +104,7 @@ class ColumnChange:
     comment: str | None = None
     default: str | None = None
     position: Position | None = None
+    drops_comment: bool = False
 
 
 # --- add ----------------------------------------------------------------------------------------------------------
@@ -283,7 +284,7 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
         check_type(metadata, protocol, at, current, change.type)
         schema = recorded(with_type(schema, at, change.type), schema)
     if struct_field is None:
-        if (change.nullable, change.comment, change.default, change.position) != (None,) * 4:
+        if change != ColumnChange(change.column, change.type):
             raise InvalidArgumentError(f"{dotted(at)} isn't a field of a struct: only its type can be changed")
         return replace(metadata, schema_string=to_json(schema))
     if change.nullable is False and struct_field.nullable:
@@ -306,10 +307,10 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
         if name != at:
             return field
         extra = dict(field.metadata)
-        if change.comment is not None:
+        if change.drops_comment:
             extra.pop(COMMENT, None)
-            if change.comment:
-                extra[COMMENT] = change.comment
+        if change.comment is not None:
+            extra[COMMENT] = change.comment
         if change.default is not None:
             _check_takes_default(field, at)
             extra.pop(DEFAULT_KEY, None)

@@ -147,6 +147,8 @@ def test_a_column_is_altered() -> None:
     made = altered(made, PLAIN, change("a.element.x", nullable=True, comment="west", position=Position("Y")))
     assert names(made, "a", "element") == ["y", "x"]
     assert at(made, "a", "element", "x").metadata == {"comment": "west"}
+    assert at(altered(made, PLAIN, change("id", comment="")), "id").metadata == {"comment": ""}
+    assert at(altered(made, PLAIN, change("id", drops_comment=True)), "id").metadata == {}
     assert altered(made, PLAIN, change("id", position=Position("id"))) == made
     assert at(altered(metadata(), PLAIN, change("v", LONG)), "v").data_type == LONG
     assert altered(metadata(), PLAIN, change("id", INTEGER)) == metadata()
@@ -174,6 +176,7 @@ def test_what_can_not_be_altered() -> None:
         (change("id", schemas.SHORT), "from int to smallint: the data files"),
         (change("t", LONG), r"from varchar\(5\) to bigint"),
         (change("m.value", comment="c"), "only its type can be changed"),
+        (change("m.value", drops_comment=True), "only its type can be changed"),
         (change("m.key", nullable=True), "only its type can be changed"),
         (change("zz", comment="c"), "there is no column zz: the table has id, s, a"),
         (change("s.x", position=Position("id")), "can't be placed after id"),

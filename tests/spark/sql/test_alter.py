@@ -199,7 +199,7 @@ def test_comment_on_column(spark, table):
     spark.sql("COMMENT ON COLUMN t.d IS NULL")
     spark.sql("COMMENT ON COLUMN t.s.a IS ''")
     schema = spark.table("t").schema
-    assert [f.metadata.get("comment") for f in (schema["d"], *schema["s"].dataType)] == [None, None, "z"]
+    assert [f.metadata.get("comment") for f in (schema["d"], *schema["s"].dataType)] == [None, "", "z"]
 
 
 def test_a_check_needs_a_name(spark, table):

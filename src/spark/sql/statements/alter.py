@@ -194,8 +194,6 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
     spark, plan = statement.spark, statement.plan
     wanted = definitions.altered_columns(plan.specs())
     comments = statements.is_comment_on(plan)
-    if comments:
-        wanted = [replace(one, comment=one.comment or "") for one in wanted]  # IS NULL removes the comment
     table = _table_of(statement, plan.table())
     if table is None and comments and class_name(plan.table()) in _NAMED:
         parts = definitions.strings(plan.table().multipartIdentifier())
@@ -211,6 +209,8 @@ def _alter_columns(statement: Statement) -> DataFrame | None:
     with spark_errors.preferred(spark, lambda: plan):
         schema = table.log.snapshot().schema
         column_changes = [_change(schema, altered) for altered in wanted]
+        if comments:  # IS NULL
+            column_changes = [replace(change, drops_comment=change.comment is None) for change in column_changes]
         _check_separate(table, column_changes)
         effective = [change for change in column_changes if change != ColumnChange(change.column)]
         if effective:
