@@ -23,6 +23,8 @@ Tree: TypeAlias = dict[str, "Tree | DataType"]
 _CHUNK_BYTES = 256 << 20
 _LARGEST_EXPONENT = 400
 """No number of a type has more digits before or after its point: a double has up to 324."""
+_ROUNDED_FROM = 2**53
+"""A number with a point or an exponent was a double in its writer, which rounds integers from here on."""
 _STRING = r'(?s)"(?:[^"\\]|\\.)*"'
 _WORD = r"(?:NaN|[+-]?Infinity|[+-]?INF)"
 _BARE_NON_FINITE = rf":\s*{_WORD}"
@@ -231,6 +233,8 @@ def _fit(value: Any, target: "pa.DataType") -> Any:
         if number is None:
             return None
         if pa.types.is_integer(target):
+            if isinstance(value, Decimal) and abs(number) >= _ROUNDED_FROM:
+                return None
             return pa.scalar(int(number), target).as_py() if number == number.to_integral_value() else None
         if pa.types.is_floating(target):
             return float(number) if math.isfinite(float(number)) else None

@@ -248,6 +248,11 @@ def test_a_bad_text_is_unknown_and_leaves_its_neighbours_alone(texts: list[str |
         ('{"numRecords":7.5}', None, None), ('{"numRecords":7,"minValues":[1]}', 7, None),
         ('{"numRecords":7,"minValues":{"a":"1"}}', 7, 1), ('{"numRecords":7,"minValues":{"a":1e3}}', 7, 1000),
         ('{"numRecords":7,"minValues":{"a":9223372036854775808}}', 7, None),
+        # A double rounds integers from 2^53 on, so such a minimum may be too large.
+        ('{"numRecords":7,"minValues":{"a":9007199254740991.0}}', 7, 2**53 - 1),
+        ('{"numRecords":7,"minValues":{"a":9007199254740992.0}}', 7, None),
+        ('{"numRecords":7,"minValues":{"a":9.3e17}}', 7, None),
+        ('{"numRecords":7,"minValues":{"a":9007199254740995}}', 7, 2**53 + 3),
         ('{"numRecords":true,"minValues":{"a":true}}', None, None), (f"  {GOOD}\n", 7, 1),
         (GOOD.replace(",", ",\n  "), 7, 1), ('{"numRecords":7,"minValues":{"a":1,"d":"NaN"}}', 7, 1),
         ('{"numRecords":7,"minValues":{"a":1,"d":NaN}}', 7, 1),
