@@ -7,10 +7,11 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
 from ...engine.jvm import plans
-from ...engine.jvm.statements import inserts, parsing, statements
+from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.statements import identifiers, inserts, parsing, statements
 from ...errors import InvalidArgumentError
 from .grammar.errors import syntax_error
-from .grammar.nodes import Literal, Marker, Name, Parsed, Span, Value
+from .grammar.nodes import Marker, Name, NameExpression, Parsed, Span, Value
 
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FRACTIONS = ("decimal", "double", "float")
@@ -77,21 +78,34 @@ class Values:
         error.message_parameters = {"name": name}
         raise error
 
-    def _error(self, value: Value, problem: str) -> InvalidArgumentError:
-        near = value.text if isinstance(value, Literal) else _shown(value)
+    def _error(self, value: Span | Marker, problem: str) -> InvalidArgumentError:
+        near = _shown(value) if isinstance(value, Marker) else value.text
         return syntax_error(self._parsed.text, value.start, near, problem)
 
     # --- parts that Spark's parser parses -------------------------------------------------------------------------
 
     def name_parts(self, name: Name) -> Any:
         """The parts of a name, as a Scala `Seq`."""
-        return inserts.parsed_name(self.spark, self._parsed.in_place(name))
+        text = self._value(name) if isinstance(name, NameExpression) else self._parsed.in_place(name)
+        return inserts.parsed_name(self.spark, text)
+
+    def _value(self, name: NameExpression) -> str:
+        """The name that the expression gives, which may have parameters and variables of the session."""
+        expression = Gateway.of(self.spark).expression(self.spark, self._column(name))
+        values = identifiers.constants(self.spark, [expression])
+        kind, text = (parsing.literal_of_expression(values[0]) if values else None) or ("", "")
+        if kind != "string":
+            raise self._error(name, "expected a constant expression that gives the name of a table as a string")
+        return text
 
     def condition(self, part: Span) -> str | Column:
         """A condition: its text, or a Column if the statement has parameters. Raises Spark's ParseException."""
-        named = {name: functions.lit(value) for name, value in self._named.items()}
-        column = parsing.column_with(self.spark, self._parsed.in_place(part), named, self._questions_in(part))
+        column = self._column(part)
         return column if self._named or self._by_position else part.text
+
+    def _column(self, part: Span) -> Column:
+        named = {name: functions.lit(value) for name, value in self._named.items()}
+        return parsing.column_with(self.spark, self._parsed.in_place(part), named, self._questions_in(part))
 
     def query(self, part: Span) -> DataFrame:
         """The DataFrame of a query. Raises Spark's ParseException and AnalysisException."""

@@ -56,6 +56,8 @@ FORMS = [
     ("DESC DETAIL t", {"": "DescribeDetail", "table": "t"}),
     ("DESCRIBE DETAIL '/p'", {"": "DescribeDetail", "table": "='/p'"}),
     ("DESCRIBE HISTORY `a b`.t LIMIT 3", {"": "DescribeHistory", "table": "`a b`.t", "limit": "=3"}),
+    ("DESC HISTORY identifier LIMIT 1", {"": "DescribeHistory", "table": "identifier", "limit": "=1"}),
+    ("OPTIMIZE IDENTIFIER('a.' || f(:t)) FULL", {"": "Optimize", "table": "'a.' || f(:t)", "full": True}),
     ("desc history history", {"": "DescribeHistory", "table": "history"}),
     ("DESCRIBE HISTORY t LIMIT ?", {"": "DescribeHistory", "table": "t", "limit": "?0"}),
     (

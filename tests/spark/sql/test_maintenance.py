@@ -318,6 +318,26 @@ def test_parameters_that_are_missing_or_of_another_kind(spark, named):
     refused(spark, "REORG TABLE :t APPLY (PURGE)", "PARSE_SYNTAX_ERROR", ParseException, args={"t": "own.t"})
 
 
+def test_names_by_expressions(spark, named, tmp_path):
+    """IDENTIFIER takes a literal, an expression, parameters of both kinds and variables, in each of the statements."""
+    spark.sql("DECLARE OR REPLACE VARIABLE name STRING = 'own.t'")
+    assert spark.sql("DESCRIBE HISTORY IDENTIFIER('own.t') LIMIT 1").first().version == 1
+    assert spark.sql("DESC DETAIL IDENTIFIER('own' || '.' || :t)", {"t": "t"}).first().numFiles == 4
+    assert spark.sql("VACUUM IDENTIFIER(name) DRY RUN").count() == 0
+    spark.sql("OPTIMIZE IDENTIFIER(?) WHERE p = ?", args=["own.t", 1])
+    spark.sql("EXECUTE IMMEDIATE 'OPTIMIZE IDENTIFIER(:t) WHERE p = 0' USING 'own.t' AS t")
+    assert named.log.snapshot().num_files == 2
+    spark.sql("REORG TABLE IDENTIFIER(name) APPLY (PURGE)")
+    spark.sql("CREATE TABLE IDENTIFIER(:c) SHALLOW CLONE IDENTIFIER(name)", {"c": "own.c"})
+    spark.sql("RESTORE TABLE IDENTIFIER(upper('OWN.t')) TO VERSION AS OF ?", args=[0])
+    assert (spark.table("own.t").count(), spark.table("own.c").count()) == (4, 8)
+    spark.sql("GENERATE symlink_format_manifest FOR TABLE IDENTIFIER(name)")
+    for wrong, args in (("IDENTIFIER(rand())", None), ("IDENTIFIER(1)", None), ("IDENTIFIER(:n)", {"n": None})):
+        refused(spark, f"OPTIMIZE {wrong}", "PARSE_SYNTAX_ERROR", args=args)
+    assert "expected the name of a table as a string" in refused(spark, "VACUUM IDENTIFIER()", "PARSE_SYNTAX_ERROR")
+    spark.sql("DROP TEMPORARY VARIABLE name")
+
+
 def test_variables_are_put_in_before_the_statement_is_read(spark, named, conf):
     conf("own.limit", "1")
     assert len(spark.sql("DESCRIBE HISTORY own.t LIMIT ${own.limit}").collect()) == 1

@@ -19,6 +19,11 @@ class Name(Span):
 
 
 @dataclass(frozen=True)
+class NameExpression(Name):
+    """`IDENTIFIER(expression)`: the value of the expression is the name."""
+
+
+@dataclass(frozen=True)
 class Literal(Span):
     """A string, or a number."""
 

@@ -17,6 +17,7 @@ from .nodes import (
     Generate,
     Literal,
     Name,
+    NameExpression,
     Node,
     Optimize,
     Parsed,
@@ -72,7 +73,7 @@ def _vacuum(cursor: Cursor) -> Vacuum:
         elif cursor.accept("USING"):
             clause = "INVENTORY"
             cursor.expect("INVENTORY")
-            inventory = cursor.expect_in_brackets("a query") if cursor.sees("(") else cursor.expect_name(_TABLE)
+            inventory = cursor.expect_in_brackets("a query") if cursor.sees("(") else _table(cursor)
         elif cursor.accept("RETAIN"):
             clause = "RETAIN"
             hours = cursor.expect_number("a number of hours")
@@ -163,7 +164,7 @@ def _generate(cursor: Cursor) -> Generate:
 
 def _convert(cursor: Cursor) -> Convert:
     cursor.expect("CONVERT", "TO", "DELTA")
-    table = cursor.expect_name(f"parquet.`/path` or {_TABLE}")
+    table = _table(cursor, f"parquet.`/path` or {_TABLE}")
     statistics, columns = True, None
     if cursor.accept("NO"):
         cursor.expect("STATISTICS")
@@ -316,11 +317,15 @@ def _property(cursor: Cursor) -> tuple[str | Literal, str | Value]:
 
 
 def _target(cursor: Cursor) -> Target:
-    return cursor.accept_string() or cursor.expect_name(_TARGET)
+    return cursor.accept_string() or _table(cursor, _TARGET)
 
 
-def _table(cursor: Cursor) -> Name:
-    return cursor.expect_name(_TABLE)
+def _table(cursor: Cursor, what: str = _TABLE) -> Name:
+    if not cursor.sees("IDENTIFIER", "("):
+        return cursor.expect_name(what)
+    cursor.expect("IDENTIFIER")
+    expression = cursor.expect_in_brackets(f"{_TABLE} as a string")
+    return NameExpression(expression.text, expression.start)
 
 
 def _own_or_not(cursor: Cursor, rule: Callable[[Cursor], _T]) -> _T:
