@@ -144,6 +144,20 @@ def test_methods_of_the_catalog(spark, table):
         spark.catalog.recoverPartitions("p")
 
 
+def test_whether_a_table_without_its_files_exists(spark, table, tmp_path):
+    """As with delta-spark, the entry of the catalog counts, and for a path its log."""
+    gone = tmp_path / "gone"
+    spark.sql(f"CREATE TABLE own.g (id INT) USING delta LOCATION '{gone}'")
+    shutil.rmtree(gone)
+    assert spark.catalog.tableExists("own.g")
+    assert spark.catalog.tableExists("g", "own")
+    assert not spark.catalog.tableExists(f"delta.`{gone}`")
+    assert not spark.catalog.tableExists(str(gone), "delta")
+    assert not spark.catalog.tableExists("own.nothing")
+    with pytest.raises(PySparkException, match="DELTA_MISSING_DELTA_TABLE"):
+        spark.catalog.listColumns("own.g")
+
+
 @pytest.mark.slow
 def test_the_cache(spark, table):
     for name in ("p", table):

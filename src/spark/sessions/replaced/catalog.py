@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from ....core.protocol.schema import quoted
 from ....engine.jvm import builders
+from ... import names
 from ..enabled_sessions import is_enabled
 from .common import Method, explained_by_catalog
 
@@ -101,13 +104,19 @@ def refresh_table_method(original: Method) -> Method:
 
 
 def table_exists_method(original: Method) -> Method:
-    def table_exists(self: Any, tableName: str, *args: Any, **kwargs: Any) -> Any:
+    def table_exists(self: Any, tableName: str, dbName: str | None = None) -> Any:
         try:
-            return original(self, tableName, *args, **kwargs)
+            return original(self, tableName, dbName)
         except Exception as error:
             from ...sql.refusals import is_missing_provider
 
-            if not is_enabled(builders.session_of(self)) or not is_missing_provider(error):
+            if not is_enabled(builders.session_of(self)):
+                raise
+            if (
+                isinstance(error, PySparkException) and error.getCondition() == "DELTA_MISSING_DELTA_TABLE"
+            ):  # an entry of the catalog may be left of it
+                return names.by_path(tableName if dbName is None else f"{dbName}.{quoted(tableName)}") is None
+            if not is_missing_provider(error):
                 raise
             return True  # Spark found the table, but has no Delta source
 
