@@ -51,6 +51,10 @@ DIFFERENT = {
     "constraint by chance": ("DELTA_NON_DETERMINISTIC_EXPRESSION_IN_CHECK_CONSTRAINT", "a rule that holds by chance"),
     "append of a wider type": (None, "stored with a cast, as Spark's store assignment does"),
     "unset of a property that isn't set": ("DELTA_UNSET_NON_EXISTENT_PROPERTY", "SQL there; ours is a method"),
+    "overwriteSchema of partitions": (
+        "DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
+        "the whole table is overwritten there, because the write names no partition columns",
+    ),
     "vacuum of the future": ("DELTA_VACUUM_RETENTION_PERIOD_NEGATIVE", "the method gives it another meaning there"),
 }
 
