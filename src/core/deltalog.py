@@ -7,7 +7,7 @@ from .. import observe
 from ..clock import Clock, SystemClock
 from ..error_context import sets_table
 from ..errors import InvalidArgumentError, TableNotFoundError
-from ..logstore.base import LogStore
+from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
 from ..settings import declarations
 from ..settings.declarations import CHECKPOINT_PART_SIZE, WRITE_CHECKSUM
@@ -187,6 +187,10 @@ class DeltaLog:
             # One request, only on the first commit after a large checkpoint: later totals are computed from these.
             read.seed_totals_from_checksum()
         return self._newest.add_commits(read, commits)
+
+    def listed_commit(self, version: int) -> FileStatus | None:
+        """The file of the newest commit as it was listed, without a request; None if it isn't known or the newest."""
+        return self._newest.listed_commit(version)
 
     def forget(self) -> None:
         """Read the log again at the next call of `snapshot`."""

@@ -54,6 +54,11 @@ class NewestSnapshot:
         known = self._known
         return known is not None and known.snapshot.version == version
 
+    def listed_commit(self, version: int) -> FileStatus | None:
+        """The file of the commit as the last listing had it; None if this isn't the newest version of that listing."""
+        known = self._known
+        return known.seen if known is not None and known.seen_version == version else None
+
     def forget(self) -> None:
         """Open the table again at the next call."""
         with self._lock:

@@ -11,6 +11,7 @@ from ...errors import (
     CommitStateUnknownError,
     ConcurrentWriteException,
     DeltaConcurrentModificationException,
+    MetadataChangedException,
     MissingCommitError,
 )
 from ...logstore.base import FileStatus
@@ -28,8 +29,9 @@ from .writable_log import WritableLog
 
 logger = logging.getLogger(__name__)
 
-# Log cleanup keeps files that are younger than this: a version that is missing from such a new listing is free.
-_LISTING_IS_FRESH_S = 60.0
+# Log cleanup keeps files that are younger than this: a version that is missing from such a new listing is free. And a
+# table that was created again at the same path is noticed in a listing only.
+_LISTING_IS_FRESH_S = 20.0
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 10.0
 _PATIENT_LOSSES = 6
 """After more losses in a row a writer no longer waits for long: the others, which lost less often, let it go first."""
@@ -63,6 +65,7 @@ class CommitLoop:
         parent: ParentVersion,
         *,
         read_at: float,
+        listed: FileStatus | None,
         dice: Callable[[], float],
         patience: Patience,
         bulk: BulkActions | None = None,
@@ -70,6 +73,7 @@ class CommitLoop:
     ) -> None:
         """`parent` is the version that the transaction read, `read_at` when it did, by the monotonic clock.
 
+        `listed` is the file of that version, if it is known: another file there means another table.
         `bulk` is what the commit does to files beside its actions. `others` are commits up to `parent` against which
         the commit is checked too (`EarlierCommits`).
         """
@@ -79,6 +83,7 @@ class CommitLoop:
         self._record = record
         self._parent = parent
         self._read_at = read_at
+        self._listed = listed
         self._dice = dice
         self._patience = patience
         self._data = b""
@@ -190,8 +195,10 @@ class CommitLoop:
         """
         newest = version if first is not None else version - 1
         commits: dict[int, FileStatus] = {}
+        compares = self._listed is not None and version == self._parent.version + 1
+        start = version - 1 if compares else version
         try:
-            listed = self._log.store.list_from(f"{self._log.log_path}/{paths.listing_name(version)}")
+            listed = self._log.store.list_from(f"{self._log.log_path}/{paths.listing_name(start)}")
         except FileNotFoundError:
             if version > 0:
                 raise
@@ -202,6 +209,8 @@ class CommitLoop:
                 newest = max(newest, file.version)
                 if file.kind == "commit":
                     commits[file.version] = status
+        if compares and commits.get(start) != self._listed:
+            self._check_same_table()
         unread = range(version if first is None else version + 1, newest + 1)
         for newer in unread:
             if newer not in commits:
@@ -218,6 +227,21 @@ class CommitLoop:
             if data is None:
                 raise self._missing(newer, newest)
             yield Winner.of(newer, self._log.reader.parsed(newer, data), written)
+
+    def _check_same_table(self) -> None:
+        """Raise MetadataChangedException if the log is that of another table, which was created at the same path."""
+        read = self._parent
+        self._log.forget()
+        current = self._log.snapshot()
+        if read.metadata is not None and current.metadata.id != read.metadata.id:
+            raise MetadataChangedException(
+                f"nothing was committed to {self._log.table}: the table was deleted and another one created in its "
+                f"place (its id was {read.metadata.id}, and is {current.metadata.id} now), after this transaction read "
+                f"version {read.version}. Run the operation again if it is meant for the new table",
+                table=self._log.table,
+                version=read.version,
+                winner=current.version,
+            )
 
     def _large(self, version: int, written: int) -> Winner:
         """A commit that is too large for memory: its file actions are read when they are checked."""

@@ -78,6 +78,7 @@ class Transaction:
         self._new_token = new_token
         self._patience = patience
         self._began = log.clock.monotonic()
+        self._listed = None if snapshot is None else log.listed_commit(snapshot.version)
         self._metadata: Metadata | None = None
         self._protocol: Protocol | None = None
         self._predicates: list[ReadPredicate] = []
@@ -275,6 +276,7 @@ class Transaction:
             self._record,
             self._parent(),
             read_at=self._began,
+            listed=self._listed if self._earlier is None else None,
             dice=self._dice,
             patience=self._patience,
             bulk=bulk,

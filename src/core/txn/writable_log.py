@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...clock import Clock
-from ...logstore.base import LogStore
+from ...logstore.base import FileStatus, LogStore
 from ..protocol.actions import Action
 from ..table.readable_log import ReadableLog
 
@@ -35,6 +35,9 @@ class WritableLog(ReadableLog, Protocol):
 
     def committed(self, read: "Snapshot | None", commits: Iterable[tuple[int, Sequence[Action]]]) -> "Snapshot":
         """Add commits that followed `read` to the handle, with no request; return the snapshot of the last one."""
+
+    def listed_commit(self, version: int) -> FileStatus | None:
+        """The file of the newest commit as it was listed, without a request; None if it isn't known or the newest."""
 
     def forget(self) -> None:
         """Read the log again at the next request for the newest version."""

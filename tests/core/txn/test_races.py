@@ -6,7 +6,7 @@ from threading import Barrier
 
 import pytest
 
-from support.memory_table import NO_CRC, SCHEMA, WRITE, Patient, add, create, lines, new_log, other, table
+from support.memory_table import NO_CRC, SCHEMA, WRITE, Patient, add, create, lines, new_log, other, schema_of, table
 from tablelog.core.deltalog import DeltaLog
 from tablelog.core.protocol.actions import CommitInfo, Metadata, Protocol
 from tablelog.core.protocol.codec import serialise
@@ -47,6 +47,39 @@ def test_metadata_that_changed_is_a_conflict() -> None:
     with pytest.raises(MetadataChangedException, match="version 1"):
         mine.commit([add("m")], WRITE)
     assert log.snapshot().version == 1
+
+
+@pytest.mark.parametrize(("commits", "seconds"), [(3, 0), (0, 25)])
+def test_a_table_that_was_created_again_is_another_one(commits: int, seconds: int) -> None:
+    clock = Patient()
+    log = new_log(clock=clock)
+    create(log)
+    other(log).transaction().commit([add("a")], WRITE)
+    mine = log.transaction()
+    first = [status.path for status in log.store.list_from(f"{log.log_path}/")]
+    for path in first:
+        log.store.delete(path)
+    again = other(log).transaction()
+    again.set_metadata(Metadata("another", schema_of(("id", "string"))))
+    again.commit([add("theirs")], Operation("CREATE TABLE"))
+    for number in range(1 + commits):
+        other(log).transaction().commit([add(f"f{number}")], WRITE)
+    clock.at += seconds
+    before = [status.path for status in log.store.list_from(f"{log.log_path}/")]
+    with pytest.raises(MetadataChangedException, match="another one created in its place"):
+        mine.commit([add("m")], WRITE)
+    assert [status.path for status in log.store.list_from(f"{log.log_path}/")] == before
+    assert log.transaction().commit([add("m")], WRITE).version == 2 + commits
+
+
+def test_a_commit_file_that_was_written_again_is_the_same_table() -> None:
+    """As by the recovery of a store with a database."""
+    log = table()
+    mine = log.transaction()
+    path = f"{log.log_path}/{0:020d}.json"
+    log.store.write(path, log.store.read(path) + b"\n", overwrite=True)
+    other(log).transaction().commit([add("a")], WRITE)
+    assert mine.commit([add("m")], WRITE).version == 2
 
 
 def test_two_writers_create_the_table() -> None:
@@ -233,7 +266,7 @@ def test_a_lost_race_is_one_list_one_read_for_each_winner_and_one_write() -> Non
     assert [(call, path.rpartition("/")[2][18:]) for call, path in store.log] == [
         ("write", "01.json"),
         ("read", "01.json"),
-        ("list_from", "01."),
+        ("list_from", "00."),
         ("read", "02.json"),
         ("read", "03.json"),
         ("write", "04.json"),
