@@ -31,7 +31,7 @@ def parse(data: bytes) -> LastCheckpoint | None:
         if not isinstance(obj, dict):
             raise ValueError("not an object")
         expected = obj.get("checksum")
-        if expected is not None and expected != checksum(obj):
+        if expected is not None and expected not in _checksums(obj):
             raise ValueError("its checksum doesn't match its content")
         version = obj.get("version")
         if type(version) is not int or version < 0:
@@ -63,17 +63,34 @@ def serialise(hint: LastCheckpoint) -> bytes:
 
 def checksum(obj: dict[str, Any]) -> str:
     """MD5 of the canonical form of all fields but `checksum` (PROTOCOL.md, "JSON checksum")."""
-    return hashlib.md5(canonical_form(obj).encode(), usedforsecurity=False).hexdigest()
+    return _md5(canonical_form(obj))
+
+
+def _checksums(obj: dict[str, Any]) -> tuple[str, str]:
+    """The checksum, and that of delta-spark, which sorts another text if an array has more than ten elements.
+
+    PROTOCOL.md sorts by the paths, where `"a"+1` is before `"a"+10`. delta-spark sorts by `path=value`, where `=` is
+    after `0`.
+    """
+    return checksum(obj), _md5(",".join(sorted(f"{path}={text}" for path, text in _pairs(obj))))
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def canonical_form(obj: dict[str, Any]) -> str:
     """The canonical text of a JSON object, without its top-level `checksum` (PROTOCOL.md, "JSON checksum")."""
+    return ",".join(f"{path}={text}" for path, text in sorted(_pairs(obj), key=lambda pair: pair[0].encode()))
+
+
+def _pairs(obj: dict[str, Any]) -> list[tuple[str, str]]:
+    """The path and the value of each leaf."""
     pairs: list[tuple[str, str]] = []
     for key, value in obj.items():
         if key != "checksum":
             _walk(_quoted(key), value, pairs)
-    pairs.sort(key=lambda pair: pair[0].encode())
-    return ",".join(f"{path}={text}" for path, text in pairs)
+    return pairs
 
 
 def _walk(path: str, value: Any, pairs: list[tuple[str, str]]) -> None:

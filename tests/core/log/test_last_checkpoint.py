@@ -1,5 +1,6 @@
 """The hint: its checksum, and that nothing wrong with it does harm."""
 
+import hashlib
 import json
 
 import pytest
@@ -27,6 +28,15 @@ def test_a_hint_survives() -> None:
     data = serialise(hint)
     assert parse(data) == hint
     assert json.loads(data)["checksum"] == checksum(json.loads(data))
+
+
+@pytest.mark.parametrize("order", [(0, 10, *range(1, 10)), (0, 1, 10, *range(2, 10))])
+def test_arrays_of_eleven_elements(order: tuple[int, ...]) -> None:
+    """delta-spark sorts "f"+10=k before "f"+1=b, because it sorts by the whole text; PROTOCOL.md by the path."""
+    obj = {"version": 7, "size": 3, "f": list("abcdefghijk")}
+    text = ",".join(f'"f"+{place}="{obj["f"][place]}"' for place in order) + ',"size"=3,"version"=7'
+    obj["checksum"] = hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    assert parse(json.dumps(obj).encode()) == LastCheckpoint(7, 3)
 
 
 @pytest.mark.parametrize(
