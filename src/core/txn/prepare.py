@@ -196,8 +196,8 @@ def _sort(base: Base, actions: Iterable[Action], metadatas: list[Metadata], prot
     return others
 
 
-def check_shape(metadata: Metadata, table: str) -> None:
-    """Check that a table can have this schema, these partition columns and this format.
+def check_shape(metadata: Metadata, table: str, old: Metadata | None) -> None:
+    """Check that a table can have this schema, these partition columns and this format, after `old`.
 
     Raises:
         SchemaMismatchError: A column isn't valid; the message names it.
@@ -211,11 +211,12 @@ def check_shape(metadata: Metadata, table: str) -> None:
     schema.check_no_duplicates(columns)
     schema.check_partition_columns(columns, metadata.partition_columns)
     if properties.TableProperties.of(metadata).column_mapping_mode == "none":
-        schema.check_parquet_names(columns)
+        known = schema.StructType() if old is None else schema.parse_schema(old.schema_string)
+        schema.check_parquet_names(columns, known)
 
 
 def _check_metadata(base: Base, metadata: Metadata, operation: Operation) -> None:
-    check_shape(metadata, base.table)
+    check_shape(metadata, base.table, base.metadata)
     change_data.check_names(metadata, base.table)
     column_mapping.check(metadata)
     manifest.check_metadata(metadata, base.table)

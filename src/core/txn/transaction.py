@@ -225,7 +225,7 @@ class Transaction:
         if protocol is not None and not replaces_table:
             metadata = without_leftovers(metadata, protocol)
         metadata = iceberg_compat.with_ids(metadata, old, protocol, replaces_table=replaces_table)
-        check_shape(metadata, self.table)
+        check_shape(metadata, self.table, old)
         self._metadata = metadata
 
     def set_protocol(self, protocol: Protocol) -> None:

@@ -15,7 +15,6 @@ from ...core.protocol.schema import (
     PrimitiveType,
     StructField,
     StructType,
-    check_parquet_names,
     check_partition_columns,
     indexed_leaves,
 )
@@ -139,7 +138,6 @@ class WriteSpec:
         """
         schema = columns_written(mapping) if mapping.active else conform.without_void(mapping.logical)
         partition_columns = mapping.physical_partition_columns
-        check_parquet_names(schema)
         check_partition_columns(schema, partition_columns)
         if not len(schema):
             raise InvalidArgumentError(f"{table}: there is no column to write (void columns are not in data files)")

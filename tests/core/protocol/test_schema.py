@@ -265,8 +265,9 @@ def test_duplicate_names_are_refused_at_every_depth() -> None:
 def test_names_that_parquet_forbids_are_refused(char: str) -> None:
     for table in (struct(f"a{char}b"), struct(field("s", struct(f"{char}")))):
         with pytest.raises(InvalidArgumentError, match="column mapping"):
-            schema.check_parquet_names(table)
-    schema.check_parquet_names(struct("a.b", "é", "`", "a-b", "'"))
+            schema.check_parquet_names(table, struct("c"))
+        schema.check_parquet_names(table, table)
+    schema.check_parquet_names(struct("a.b", "é", "`", "a-b", "'"), struct())
 
 
 def test_partition_columns_are_checked() -> None:

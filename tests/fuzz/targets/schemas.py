@@ -41,7 +41,7 @@ def schema(data: bytes) -> None:
     json.dumps(schemas.type_json(parsed), allow_nan=False).encode()
     allowed(lambda: schemas.arrow_schema(parsed))
     is_distinct = allowed(lambda: schemas.check_no_duplicates(parsed) or True)
-    allowed(lambda: schemas.check_parquet_names(parsed))
+    allowed(lambda: schemas.check_parquet_names(parsed, schemas.StructType()))
     allowed(lambda: Rules.of(_ALL, Metadata("id", text, (), {})))
     schemas.type_text(parsed).encode()
     for column, field in schemas.all_fields(parsed):

@@ -27,9 +27,15 @@ def check_no_duplicates(schema: StructType) -> None:
 _FORBIDDEN = " ,;{}()\n\t="
 
 
-def check_parquet_names(schema: StructType) -> None:
-    """Raise `InvalidArgumentError` for a name with a character that Parquet doesn't allow without column mapping."""
+def check_parquet_names(schema: StructType, known: StructType) -> None:
+    """Raise `InvalidArgumentError` for a new name with a character that Delta allows only with column mapping.
+
+    Other engines don't have this rule, so a table may have such columns already: those of `known` are accepted.
+    """
+    accepted = {name for name, _ in all_fields(known)}
     for name, _ in all_fields(schema):
+        if name in accepted:
+            continue
         bad = sorted({char for char in name[-1] if char in _FORBIDDEN})
         if bad or not name[-1]:
             shown = ", ".join(repr(char) for char in bad) or "no character"
