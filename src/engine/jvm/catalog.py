@@ -197,8 +197,9 @@ class SessionCatalog:
         return self._text(self._catalog.getDatabaseMetadata(parts[0]).locationUri())
 
     def partition_locations(self, entry: CatalogEntry) -> list[str] | None:
-        """The directories of the table's partitions in the catalog; None if the catalog doesn't track partitions."""
-        if not entry.table.tracksPartitionsInCatalog():
+        """The directories of the table's partitions in the catalog; None if the catalog doesn't have them."""
+        # Hive tracks the partitions of each table, and refuses to list those of a table without partition columns.
+        if not entry.table.tracksPartitionsInCatalog() or entry.table.partitionColumnNames().isEmpty():
             return None
         partitions = self._catalog.listPartitions(entry.table.identifier(), self._gateway.none).toIndexedSeq()
         return [self._text(partitions.apply(i).location()) for i in range(partitions.size())]

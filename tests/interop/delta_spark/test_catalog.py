@@ -18,6 +18,9 @@ DeltaTable.convertToDelta(spark, "ours_converted")
 spark.sql("CREATE TABLE ours_of_hive (id BIGINT) PARTITIONED BY (p BIGINT) STORED AS PARQUET")
 spark.sql("INSERT INTO ours_of_hive PARTITION (p = 1) VALUES (1), (2)")
 DeltaTable.convertToDelta(spark, "ours_of_hive")
+spark.sql("CREATE TABLE ours_of_hive_whole (id BIGINT) STORED AS PARQUET")
+spark.sql("INSERT INTO ours_of_hive_whole VALUES (1)")
+spark.sql("CONVERT TO DELTA ours_of_hive_whole")
 result = None
 """
 
@@ -26,6 +29,7 @@ spark.sql("INSERT INTO ours_managed VALUES (9)")
 spark.sql("INSERT INTO ours_external VALUES (7)")
 spark.sql("DELETE FROM ours_converted WHERE id = 1")
 spark.sql("INSERT INTO ours_of_hive VALUES (3, 2)")
+spark.sql("INSERT INTO ours_of_hive_whole VALUES (2)")
 spark.range(5).write.format("delta").saveAsTable("theirs_managed")
 spark.sql(f"CREATE TABLE theirs_external (id BIGINT) USING delta LOCATION '{directory}/te'")
 spark.sql("INSERT INTO theirs_external VALUES (1)")
@@ -63,13 +67,14 @@ def test_both_use_the_names_of_one_metastore(tmp_path: Path) -> None:
     run(sys.executable, "ours", OURS)
     formats = run(peer, "theirs", THEIRS)
     assert isinstance(formats, dict)
-    assert len(formats) == 7
+    assert len(formats) == 8
     assert set(formats.values()) == {"delta"}
     assert run(sys.executable, "ours", OURS_AGAIN) == {
         "ours_converted": [0, 2, 3],
         "ours_external": [7],
         "ours_managed": [0, 1, 2, 9],
         "ours_of_hive": [1, 2, 3],
+        "ours_of_hive_whole": [1, 2],
         "theirs_converted": [0, 1, 2],
         "theirs_external": [1],
         "theirs_managed": [0, 1, 2, 3, 4],
