@@ -6,7 +6,7 @@ from typing import TypeAlias
 from pyspark.sql import DataFrame
 
 from .statement import Statement
-from .statements import alter, changes, create, describe, explain, inserts, merge
+from .statements import alter, changes, create, describe, explain, inserts, merge, show_create
 
 Handler: TypeAlias = Callable[[Statement], DataFrame | None]
 """Runs a statement and returns its answer; None if the statement isn't about a Delta table: Spark runs it then."""
@@ -15,6 +15,7 @@ HANDLERS: Mapping[str, Handler] = {
     **create.HANDLERS,
     **alter.HANDLERS,
     **describe.HANDLERS,
+    **show_create.HANDLERS,
     **inserts.HANDLERS,
     **changes.HANDLERS,
     **merge.HANDLERS,

@@ -1,6 +1,6 @@
 """SHOW PARTITIONS of a Delta table, and the columns in SHOW TABLE EXTENDED, from its log.
 
-What else describes a table (DESCRIBE, SHOW COLUMNS, SHOW TBLPROPERTIES, SHOW CREATE TABLE, most methods of
+What else describes a table (DESCRIBE, SHOW COLUMNS, SHOW TBLPROPERTIES, most methods of
 `spark.catalog`) is answered by Spark itself, from the table that `session_tables` gives it.
 """
 
