@@ -268,7 +268,12 @@ def _difference(older: ColumnMapping, newer: ColumnMapping, *, read_is_newer: bo
     later = {_folded(at): (at, f) for at, f in all_fields(newer.logical)}
     for at, field in all_fields(older.logical):
         if _folded(at) not in later:
-            return f"the column {dotted(at)} was dropped"
+            physical = older.to_physical(at)
+            renamed = (name for name, _ in later.values() if newer.active and newer.to_physical(name) == physical)
+            new_name = next(renamed, None)
+            return f"the column {dotted(at)} was " + (
+                "dropped" if new_name is None else f"renamed to {dotted(new_name)}"
+            )
         at_now, now = later[_folded(at)]
         if _shape(now.data_type) != _shape(field.data_type):
             return f"the column {dotted(at)} changed from {type_text(field.data_type)} to {type_text(now.data_type)}"

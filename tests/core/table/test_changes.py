@@ -251,6 +251,8 @@ def test_names_tell_columns_apart_where_they_are_mapped() -> None:
     with pytest.raises(ChangeFeedSchemaError, match="was replaced by another column with the same name"):
         checked(one, other, other, 2)
     with pytest.raises(ChangeFeedSchemaError, match="the column a was dropped"):
+        checked(one, one, of({**B, **physical("y")}, mode="name"), 2)
+    with pytest.raises(ChangeFeedSchemaError, match="the column a was renamed to b"):
         checked(one, one, of({**B, **physical("x")}, mode="name"), 2)
     upgraded = of({**A, **physical("a")}, mode="name")
     checked(of(A), upgraded, upgraded, 2)
