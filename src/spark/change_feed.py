@@ -28,7 +28,8 @@ def frame(spark: SparkSession, log: DeltaLog, wanted: ChangeRange) -> DataFrame:
     read = _read_by(log, newest, at_start, last, bounded=wanted.end is not None)
     commits = changes.read_commits(log, newest, first, last, in_columns=True)
     changes.check_recorded(commits, at_start.metadata, log.table)
-    changes.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table)
+    before = changes.mapping_before(log, commits[0])
+    changes.check_schemas(commits, at_start.mapping, read.mapping, read.version, log.table, before)
     return change_feed.frame(spark, log, read, [changed_files.of_commit(commit, log.table) for commit in commits])
 
 

@@ -199,8 +199,23 @@ def test_schemas_of_the_range(table: Table) -> None:
     table.delta.renameColumn("more", "other")
     assert told(feed(table, 0, 1)) == of(0, "insert", 0) + of(1, "insert", 1)
     assert feed(table, 2).count() == 0
-    with pytest.raises(ChangeFeedSchemaError, match="the column more was dropped"):
+    with pytest.raises(ChangeFeedSchemaError, match="the column more was renamed to other"):
         feed(table, 1)
+
+
+@pytest.mark.parametrize("layout", ["", "PARTITIONED BY (v)"])
+def test_a_range_begins_where_rows_of_another_type_are_removed(table: Table, layout: str) -> None:
+    spark, name = table.spark, f"delta.`{table.path}`"
+    properties = "'delta.enableTypeWidening' = 'true', 'delta.enableChangeDataFeed' = 'true'"
+    spark.sql(f"CREATE TABLE {name} (id INT, v SMALLINT) USING delta {layout} TBLPROPERTIES ({properties})")
+    spark.sql(f"INSERT INTO {name} VALUES (1, 1)")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN v TYPE BIGINT")
+    spark.sql(f"INSERT INTO {name} VALUES (2, 9999999999)")
+    spark.sql(f"RESTORE {name} TO VERSION AS OF 1")
+    with pytest.raises(ChangeFeedSchemaError, match="version 4 removes rows of other types: the column v changed from"):
+        feed(table, 4)
+    spark.sql(f"INSERT INTO {name} VALUES (3, 3)")
+    assert [row.id for row in feed(table, 5).collect()] == [3]
 
 
 def test_a_table_may_have_no_columns_of_the_feed(table: Table) -> None:

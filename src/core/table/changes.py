@@ -30,6 +30,7 @@ from ..protocol.schema import (
     parse_schema,
     type_text,
 )
+from ..protocol.type_widening import can_widen
 from . import changed_files, version_times
 from .changed_files import Commit
 from .version_times import in_commit_from
@@ -212,11 +213,29 @@ def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) ->
             )
 
 
-def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: ColumnMapping, at: int, table: str) -> None:
+def mapping_before(log: "ReadableLog", commit: Commit) -> ColumnMapping | None:
+    """The columns of the files that a commit removes, if it changes the metadata, and the version before it exists."""
+    removes = commit.files is not None or any(isinstance(action, RemoveFile) for action in commit.actions)
+    if commit.version == 0 or not removes or not any(isinstance(action, Metadata) for action in commit.actions):
+        return None
+    try:
+        return log.snapshot(version=commit.version - 1).mapping
+    except VersionNotFoundError:
+        return None
+
+
+def check_schemas(
+    commits: Sequence[Commit],
+    at_start: ColumnMapping,
+    read: ColumnMapping,
+    at: int,
+    table: str,
+    before: ColumnMapping | None = None,
+) -> None:
     """Raise ChangeFeedSchemaError unless the columns of version `at` can read the rows of every version, as in Delta.
 
     Only added columns are allowed. All files must have the same partition columns, which their data doesn't have.
-    `at_start` is the mapping of the first version of the range.
+    `at_start` is the mapping of the first version of the range, and `before` that of the rows that it removes.
     """
     mappings = [(commits[0].version, at_start)]
     for commit in commits[1:]:
@@ -237,6 +256,10 @@ def check_schemas(commits: Sequence[Commit], at_start: ColumnMapping, read: Colu
                 version,
                 table,
             )
+    narrowed = None if before is None else _narrowed(before, read)
+    if narrowed is not None:
+        first = commits[0].version
+        raise _not_together(commits, at, f"version {first} removes rows of other types: {narrowed}", first, table)
     if not _removed_partitioning(commits[0]) <= {frozenset(read.physical_partition_columns)}:
         first = commits[0].version
         raise _not_together(commits, at, f"version {first} changes the partition columns", first, table)
@@ -281,6 +304,17 @@ def _difference(older: ColumnMapping, newer: ColumnMapping, *, read_is_newer: bo
             return f"the nullability of the column {dotted(at)} changed"
         if _folded(older.to_physical(at)) != _folded(newer.to_physical(at_now)):
             return f"the column {dotted(at)} was replaced by another column with the same name"
+    return None
+
+
+def _narrowed(before: ColumnMapping, read: ColumnMapping) -> str | None:
+    """The first column whose older values don't fit its type, in words. A column that is no longer there has nulls."""
+    now = {_folded(read.to_physical(at)): (at, field.data_type) for at, field in all_fields(read.logical)}
+    for at, field in all_fields(before.logical):
+        found = now.get(_folded(before.to_physical(at)))
+        if found is None or _shape(found[1]) == _shape(field.data_type) or can_widen(field.data_type, found[1]):
+            continue
+        return f"the column {dotted(found[0])} changed from {type_text(field.data_type)} to {type_text(found[1])}"
     return None
 
 
