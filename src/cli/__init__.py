@@ -1,5 +1,7 @@
 """The `tablelog` command."""
 
+import os
+import sys
 from collections.abc import Sequence
 
 import click
@@ -13,6 +15,8 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (by default the process's own); returns the exit code."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  # a shell closed it
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     try:
         code = root.main(
             args=None if arguments is None else list(arguments), prog_name="tablelog", standalone_mode=False

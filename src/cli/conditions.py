@@ -29,8 +29,10 @@ def parse(texts: Sequence[str], schema: "StructType") -> "Predicate":
 
 
 def _condition(text: str, schema: "StructType") -> "Predicate":
+    import pyarrow as pa
+
     from ..core.protocol.partition_values import typed_value
-    from ..core.protocol.schema import PrimitiveType, find
+    from ..core.protocol.schema import STRING, PrimitiveType, find
     from ..core.skipping.predicates import Compare, IsNotNull, IsNull
 
     match = _NULL.fullmatch(text) or _COMPARED.fullmatch(text)
@@ -47,10 +49,14 @@ def _condition(text: str, schema: "StructType") -> "Predicate":
         raise InvalidArgumentError(f"--where: the column {name!r} can't be compared, because it isn't a single value")
     operator = _SAME_OPERATOR.get(match["operator"], match["operator"])
     value = _unquoted(match["value"].strip())
+    if not value and f.data_type == STRING:  # as a partition value, the empty text is null
+        return Compare(cast("Operator", operator), column, pa.scalar("", pa.string()))
     try:
-        literal = typed_value(value, f.data_type, time_zone="UTC")
+        literal = typed_value(value or None, f.data_type, time_zone="UTC")
     except Exception:
-        raise InvalidArgumentError(f"--where: {value!r} isn't a value of the type {f.data_type.name}") from None
+        literal = None
+    if literal is None or not literal.is_valid:
+        raise InvalidArgumentError(f"--where: {value!r} isn't a value of the type {f.data_type.name}")
     return Compare(cast("Operator", operator), column, literal)
 
 

@@ -81,7 +81,7 @@ class Commands(click.Group):
                 result = super().invoke(ctx)
                 sys.stdout.flush()
                 return result
-            except (click.ClickException, click.exceptions.Exit):
+            except (click.ClickException, click.exceptions.Exit, click.exceptions.Abort):
                 raise
             except BaseException as error:
                 if isinstance(error, SystemExit):

@@ -106,7 +106,7 @@ class Output:
             total: The number of rows that there are, if it is known.
         """
         if not self.is_terminal:
-            self._write("\t".join(column.name for column in columns) + "\n")
+            self._write("\t".join(safe(column.name) for column in columns) + "\n")
             for row in rows if limit is None else islice(rows, limit):
                 self._write("\t".join(map(safe, row)) + "\n")
             return

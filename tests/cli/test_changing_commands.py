@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -133,6 +134,31 @@ def test_export_lists_the_locations_of_the_files(table: ArrowTable, run: Run, tm
     target = tmp_path / "files.txt"
     assert run("export", table.path, "--output", target).out == ""
     assert sorted(target.read_text().splitlines()) == expected
+
+
+def test_export_changes_no_letter_of_a_location(tmp_path: Path, run: Run) -> None:
+    table = ArrowTable(tmp_path / "t")
+    name = "family \U0001f469\u200d\U0001f4bb\u00ad\t.parquet"
+    add = table.write_file(0)
+    (table.root / table.files[0]).rename(table.root / name)
+    table.commit(replace(add, path=quote(name)))
+    assert run("export", table.path).out == f"{table.root / name}\n"
+    assert r"\u200d" in on_terminal("export", table.path).out
+    target = tmp_path / "list"
+    run("export", table.path, "--output", target)
+    assert Path(target.read_text()[:-1]).exists()
+    table.commit(replace(add, path=quote("a\nb")))
+    ran = run("export", table.path)
+    assert ran.code == 7
+    assert "has a line feed" in ran.err
+    assert f"{table.root}/a\nb" in run("export", table.path, "--json").json["files"]
+
+
+def test_ctrl_d_at_a_question_is_an_interruption(table: ArrowTable) -> None:
+    ran = on_terminal("restore", table.path, 1, keys=b"\x04")
+    assert ran.code == 130
+    assert "internal error" not in ran.out
+    assert table.log().snapshot().version == 3
 
 
 @pytest.mark.parametrize("words", [("export", "{table}", "--output"), ("report", "{table}", "-o"),

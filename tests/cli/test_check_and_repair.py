@@ -292,3 +292,99 @@ def test_a_repair_that_nothing_needs_any_more_makes_no_commit(table: ArrowTable)
     step = repair.Step("remove-missing-files", (table.files[0],), "")
     assert repair.apply(log, step, table_files.of_table(log)) == "all files exist again"
     assert log.snapshot().version == 3
+
+
+def test_a_partition_value_of_another_type_is_found(table: ArrowTable, run: Run) -> None:
+    rewritten(table, 2, lambda line: line.get("add", {}).update(partitionValues={"day": "first of May"}))
+    without_checksums(table)
+    (problem,) = problems(run, table, "actions")
+    assert problem["files"] == [table.files[1]]
+    assert "partition column day can't be read: the partition value 'first of May' is not valid" in problem["message"]
+
+
+def test_text_in_another_arrow_layout_fits(table: ArrowTable, run: Run) -> None:
+    """delta-rs declares string views in its files."""
+    path = table.root / table.files[0]
+    pq.write_table(pq.read_table(path).set_column(1, "user", pa.array(["u"] * 3, pa.string_view())), path)
+    assert pq.ParquetFile(path).schema_arrow.field("user").type == pa.string_view()
+    rewritten(table, 1, lambda line: line.get("add", {}).update(size=path.stat().st_size))
+    without_checksums(table)
+    assert run("check", table.path).code == 0
+
+
+# --- what a repair mustn't do -------------------------------------------------------------------------------------
+
+
+def names(table: ArrowTable) -> list[str]:
+    return sorted(path.name for path in table.log_directory.iterdir())
+
+
+def test_a_checkpoint_that_was_mended_meanwhile_is_kept(
+    table: ArrowTable, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tablelog.cli.commands import repair
+
+    table.log().checkpoint()
+    (checkpoint,) = table.log_directory.glob("*.checkpoint*.parquet")
+    checkpoint.write_bytes(b"PAR1 damaged PAR1")
+
+    def mended(*_: object, **__: object) -> bool:
+        """Another process writes the checkpoint again, and removes the commits before it."""
+        table.log().checkpoint()
+        for version in range(4):
+            table.commit_file(version).unlink()
+        return True
+
+    monkeypatch.setattr(repair, "confirmed", mended)
+    ran = run("repair", table.path)
+    assert f"another program has repaired it: kept {checkpoint.name}" in ran.out
+    assert len(run("cat", table.path, "--json").json["rows"]) == 9
+
+
+def test_a_table_that_can_not_be_written_is_not_repaired(table: ArrowTable, run: Run) -> None:
+    table.log().checkpoint()
+    (checkpoint,) = table.log_directory.glob("*.checkpoint*.parquet")
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["fromTheFuture"]}
+    table.commit_file(4).write_text(json.dumps({"protocol": protocol}) + "\n")
+    checkpoint.write_bytes(b"PAR1 damaged PAR1")
+    before = names(table)
+    ran = run("repair", table.path, "--yes")
+    assert ran.code == 7
+    assert "fromTheFuture" in ran.err
+    assert names(table) == before
+
+
+@pytest.mark.parametrize("newest", [True, False])
+def test_a_commit_that_lost_a_file_does_not_win_against_its_checkpoint_and_checksum(
+    newest: bool, table: ArrowTable, run: Run
+) -> None:
+    table.log().checkpoint()
+    if not newest:
+        table.append(9)
+    path = table.commit_file(2)
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if '"add"' not in line))
+    before = names(table)
+    kinds = {one["kind"] for one in json_problems(run, table, "checksums")}
+    assert kinds == {"checksum-contradicts"}
+    ran = run("repair", table.path, "--yes")
+    assert ran.code == 1
+    assert "a commit was probably changed after it was made: compare the log with a copy" in ran.out
+    assert names(table) == before
+
+
+def test_a_lost_newest_commit_is_found_by_its_checksum(table: ArrowTable, run: Run) -> None:
+    table.commit_file(3).unlink()
+    (problem,) = json_problems(run, table, "checksums")
+    assert (problem["kind"], problem["severity"]) == ("checksum-too-new", "error")
+    assert "newer than the newest commit, 2: the commits up to 3 were probably lost" in problem["message"]
+    assert run("repair", table.path, "--yes").code == 1
+
+
+def test_no_checkpoint_is_written_of_a_version_in_doubt(table: ArrowTable, run: Run) -> None:
+    table.log().checkpoint()
+    (checkpoint,) = table.log_directory.glob("*.checkpoint*.parquet")
+    checkpoint.rename(checkpoint.with_name(f"{9:020}.checkpoint.parquet"))
+    before = names(table)
+    ran = run("repair", table.path, "--yes")
+    assert ran.code == 1
+    assert names(table) == before

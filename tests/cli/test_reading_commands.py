@@ -1,23 +1,26 @@
 """`tablelog history`, `detail`, `schema`, `files`, `log` and `cat`: what they show, in each form."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.arrow_table import ArrowTable
 from support.command_line import Run, in_process, on_terminal
 from tablelog.cli.group import root
-from tablelog.core import DeltaLog, Operation
+from tablelog.core import AddFile, DeltaLog, Metadata, Operation
 from tablelog.core.protocol.actions import CommitInfo, Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows, inline
-from tablelog.core.protocol.schema import from_arrow, to_json
+from tablelog.core.protocol.schema import StructType, from_arrow, to_json
 
 COMMANDS = ("history", "detail", "schema", "files", "log", "cat")
 
@@ -188,6 +191,68 @@ def test_cat_shows_rows_with_their_partition_values(table: ArrowTable, run: Run)
     assert ran.rows == [["day", "id"], ["2024-05-02", "4"]]
     assert len(run("cat", table.path, "--limit", 2).rows) == 3
     assert run("cat", table.path, "--columns", "nosuch").code == 2
+
+
+def other_table(root: Path, data: pa.Table, **stats: Any) -> ArrowTable:
+    """A table with one file of this data."""
+    table = ArrowTable.__new__(ArrowTable)
+    table.root, table.log_directory, table.files = root, root / "_delta_log", ["part-0.parquet"]
+    root.mkdir()
+    pq.write_table(data, root / "part-0.parquet")
+    transaction = table.log().transaction()
+    transaction.set_metadata(Metadata("id", to_json(from_arrow(data.schema)), (), {}))
+    size = (root / "part-0.parquet").stat().st_size
+    transaction.commit([AddFile("part-0.parquet", {}, size, 1, True, **stats)], Operation("CREATE TABLE"))
+    return table
+
+
+def test_conditions_on_empty_texts_and_nan(tmp_path: Path, run: Run) -> None:
+    data = {"n": range(4), "s": ["", "a", None, "b"], "x": [1.0, float("nan"), 3.0, None]}
+    table = other_table(tmp_path / "t", pa.table(data))
+
+    def found(condition: str) -> list[int]:
+        return [row["n"] for row in run("cat", table.path, "--where", condition, "--json").json["rows"]]
+
+    assert found("s = ''") == [0]
+    assert found('s != ""') == [1, 3]
+    assert found("s >= ''") == [0, 1, 3]
+    # As in Spark, NaN equals itself and is the largest number.
+    expected = {"=": [1], "!=": [0, 2], "<": [0, 2], "<=": [0, 1, 2], ">": [], ">=": [1]}
+    assert {operator: found(f"x {operator} NaN") for operator in expected} == expected
+    expected = {"=": [2], "!=": [0, 1], "<": [0], "<=": [0, 2], ">": [1], ">=": [1, 2]}
+    assert {operator: found(f"x {operator} 3") for operator in expected} == expected
+    assert run("files", table.path, "--where", "s = ''", "--json").json["numFiles"] == 1
+    for condition in ("n = ''", "x > "):
+        assert "isn't a value of the type" in run("cat", table.path, "--where", condition).err
+
+
+def test_statistics_that_are_no_json_numbers_are_texts(tmp_path: Path, run: Run) -> None:
+    stats = '{"numRecords":1,"minValues":{"x":NaN},"maxValues":{"x":-Infinity,"y":1e999}}'
+    table = other_table(tmp_path / "t", pa.table({"x": [1.0]}), stats=stats)
+    (file,) = json.loads(run("files", table.path, "--stats", "--json").out, parse_constant=pytest.fail)["files"]
+    assert (file["stats"]["minValues"], file["stats"]["maxValues"]) == (
+        {"x": "NaN"},
+        {"x": "-Infinity", "y": "1e999"},
+    )
+
+
+def test_the_header_of_cat_has_no_control_characters(tmp_path: Path, run: Run) -> None:
+    table = other_table(tmp_path / "t", pa.table({"x": [1]}))
+    path, schema = table.commit_file(0), table.log().snapshot().schema
+    hostile = to_json(StructType((replace(schema.fields[0], name="id\x1b[2J\tz\nq"),)))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line.get("metaData", {}).update(schemaString=hostile)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for crc in table.log_directory.glob("*.crc"):
+        crc.unlink()
+    assert run("cat", table.path).out.splitlines()[0] == r"id\e[2J\tz\nq"
+
+
+def test_standard_output_may_be_closed(table: ArrowTable) -> None:
+    line = f"{sys.executable} -m tablelog.cli history {table.path} >&-; echo $?"
+    ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.stderr) == ("0\n", "")
 
 
 def test_cat_leaves_out_deleted_rows(tmp_path: Path, run: Run) -> None:

@@ -84,11 +84,23 @@ def command(
             head = {"table": text.shown(log.table), "version": snapshot.version, "numFiles": snapshot.num_files}
             output.json_rows(head, "files", locations)
             return
-        lines = (f"{text.safe(place)}\n" for place in locations)
+        lines = (f"{_line(place, for_people=target is None and output.is_terminal)}\n" for place in locations)
         if target is None:
             sys.stdout.writelines(lines)
         else:
             local_file.write(target, lines)
+
+
+def _line(place: str, *, for_people: bool) -> str:
+    """A location as it is, for programs; on a terminal without control characters."""
+    if for_people:
+        return text.safe(place)
+    if "\n" in place or "\r" in place:
+        raise UnsupportedFeatureError(
+            f"the location {place!r} has a line feed: a list with one location in a line can't have it. Use --json",
+            ("line feeds in paths",),
+        )
+    return place
 
 
 def _locations(snapshot: "Snapshot", advance: Advance) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -184,7 +185,8 @@ def _statistics(snapshot: "Snapshot", stats: str | None) -> dict[str, Any] | Non
     if stats is None:
         return None
     try:
-        parsed = json.loads(stats)
+        # NaN and Infinity are no JSON: as text, as Spark writes them.
+        parsed = json.loads(stats, parse_constant=str, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     if not isinstance(parsed, dict):
@@ -192,6 +194,10 @@ def _statistics(snapshot: "Snapshot", stats: str | None) -> dict[str, Any] | Non
     if not snapshot.mapping.active:
         return parsed
     return {name: _logical(snapshot, value, ()) if isinstance(value, dict) else value for name, value in parsed.items()}
+
+
+def _finite(text: str) -> float | str:
+    return number if isfinite(number := float(text)) else text
 
 
 def _logical(snapshot: "Snapshot", values: dict[str, Any], below: tuple[str, ...]) -> dict[str, Any]:

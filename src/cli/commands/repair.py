@@ -44,6 +44,7 @@ def command(location: Location, yes: bool, output: Output) -> int:
     damaged one must be restored from a copy. Without --yes and without a terminal it is a dry run. Exit code 1: there
     is something left to repair.
     """
+    from ...core.protocol.features import check_writable
     from ...core.table_maintenance import repair, table_files
     from ...core.table_maintenance.check import missing_files
 
@@ -51,7 +52,9 @@ def command(location: Location, yes: bool, output: Output) -> int:
     with command_bar("repair", log.table, enabled=not output.as_json):
         health = log.health()
         try:
-            missing = missing_files(log, log.snapshot(), table_files.of_table(log))
+            snapshot = log.snapshot()
+            check_writable(snapshot.protocol, snapshot.metadata, log.table)
+            missing = missing_files(log, snapshot, table_files.of_table(log))
         except CorruptLogError:  # health has the reason
             missing = []
     plan = repair.plan(health, missing)

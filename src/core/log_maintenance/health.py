@@ -44,6 +44,7 @@ Kind: TypeAlias = Literal[
     "checksum-damaged",
     "checksum-wrong",
     "checksum-contradicts",
+    "checksum-too-new",
     "compaction-damaged",
     "compaction-wrong",
     "hint-wrong",
@@ -132,6 +133,8 @@ class _Examination:
         self._sidecars: set[str] | None = set()
         self._confirmed: set[int] = set()
         """The versions of checkpoints that agree with the checksums of these versions."""
+        self._contradicted: set[int] = set()
+        """The versions whose checkpoint and checksum agree, and contradict the commits."""
 
     def report(self, now_ms: int) -> LogHealth:
         self._read_commits()
@@ -268,8 +271,19 @@ class _Examination:
                 "version; restore the commits, or remove it.",
             )
         different, older = self._against_commits(checkpoint, held)
+        contradicted = bool(different) and older is None and self._is_confirmed(held)
+        if contradicted:
+            self._contradicted.add(held.version)
         for difference in different or ():
-            if older is None:
+            if contradicted:
+                self._error(
+                    "checksum-contradicts",
+                    (*checkpoint.names, name_of(self._listing.checksums[held.version])),
+                    f"the checkpoint {name} doesn't match the commits: {difference}. The checksum of version "
+                    f"{held.version} confirms the checkpoint, so a commit was probably changed after it was made: "
+                    "compare the log with a copy.",
+                )
+            elif older is None:
                 self._error(
                     "checkpoint-wrong",
                     checkpoint.names,
@@ -286,6 +300,17 @@ class _Examination:
         if checkpoint.version != self._newest:
             self._check_checksum(held, confirmed=different == [])
         return True
+
+    def _is_confirmed(self, held: Snapshot) -> bool:
+        """Whether there is a checksum of the version, and it agrees."""
+        read = self._reader.checksum(self._listing.checksums.get(held.version))
+        known = None if read is None else read()
+        if known is None:
+            return False
+        if held.version not in self._listing.commits:
+            known = replace(known, in_commit_timestamp=None)
+        totals = held.totals()
+        return totals is not None and not checksum.differences(known, held, totals)
 
     def _check_checksum(self, held: Snapshot, *, confirmed: bool) -> None:
         """Report a checksum that contradicts the state; `confirmed`: the commits confirm the state."""
@@ -381,7 +406,16 @@ class _Examination:
                 )
 
     def _check_newest(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
-        if not readable_ranges or readable_ranges[-1][1] != self._newest:
+        for version, status in sorted(self._listing.checksums.items()):
+            if version > self._newest:
+                self._error(
+                    "checksum-too-new",
+                    [name_of(status)],
+                    f"the checksum {name_of(status)} is newer than the newest commit, {self._newest}: the commits up "
+                    f"to {version} were probably lost. Restore them. If the versions were removed on purpose, remove "
+                    "the checksum too.",
+                )
+        if not readable_ranges or readable_ranges[-1][1] != self._newest or self._newest in self._contradicted:
             return
         segment = choose(self._listing, self._table, unusable=self._unusable, use_compacted=False)
         if segment is None or segment.checksum is None:

@@ -12,6 +12,8 @@ from ...errors import CorruptLogError, MissingDataFileError, StorageError, Table
 from ...progress import stage
 from ..protocol import change_data, deletion_vectors, paths
 from ..protocol.actions import DeletionVectorDescriptor
+from ..protocol.partition_values import column_of, typed
+from ..protocol.schema import PrimitiveType
 from . import check_rules, unneeded_files
 from .check_rules import MOST_PROBLEMS, CheckResult, Problems
 from .data_files import TableData, refused
@@ -140,10 +142,42 @@ def _check_values(snapshot: "Snapshot", names: Sequence[str]) -> CheckResult:
             problems.add(
                 "error", name, f"it has values of the partition columns {sorted(keys)}, not of {sorted(columns)}"
             )
+    for row, message in _wrong_values(snapshot):
+        problems.add("error", names[row], message)
     records = snapshot.num_records()
     if records.null_count:
         problems.add("warning", None, f"{records.null_count} files have no number of rows in their statistics")
     return problems.result(len(names))
+
+
+def _wrong_values(snapshot: "Snapshot") -> Iterator[tuple[int, str]]:
+    """The rows of the files whose partition values aren't of the column's type, with what is wrong."""
+    physical = {snapshot.mapping.to_physical((name,))[0]: name for name in snapshot.partition_columns}
+    for key, name in physical.items():
+        field = snapshot.schema.get(name)
+        if field is None or not isinstance(field.data_type, PrimitiveType):
+            continue
+        texts = column_of(snapshot.files.column("partitionValues"), key)
+        distinct = texts.unique()
+        if _reason(distinct, field.data_type) is None:
+            continue
+        wrong = {
+            text.as_py(): reason
+            for row, text in enumerate(distinct)
+            if (reason := _reason(distinct.slice(row, 1), field.data_type))
+        }
+        for row, text in enumerate(texts.to_pylist()):
+            if text in wrong:
+                yield row, f"its value of the partition column {name} can't be read: {wrong[text]}"
+
+
+def _reason(texts: "pa.Array", data_type: PrimitiveType) -> str | None:
+    """Why one of the texts isn't a value of the type."""
+    try:
+        typed(texts, data_type, time_zone="UTC")
+    except CorruptLogError as error:
+        return str(error)
+    return None
 
 
 def _check_footers(snapshot: "Snapshot", data: TableData, names: Sequence[str], missing: set[str]) -> CheckResult:

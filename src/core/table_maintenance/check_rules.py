@@ -137,7 +137,8 @@ def fits(stored: "pa.DataType", data_type: DataType, *, mapped: bool = False, by
             at is None or fits(stored.field(at).type, f.data_type, mapped=mapped, by_id=by_id) for f, at in places
         )
     if isinstance(data_type, ArrayType):
-        inside = pa.types.is_list(stored) or pa.types.is_large_list(stored)
+        lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list, pa.types.is_list_view)
+        inside = any(is_kind(stored) for is_kind in (*lists, pa.types.is_large_list_view))
         return inside and fits(stored.value_type, data_type.element_type, mapped=mapped, by_id=by_id)
     if isinstance(data_type, MapType):
         return (
@@ -157,6 +158,8 @@ def _fits_primitive(stored: "pa.DataType", column: PrimitiveType) -> bool:
     import pyarrow as pa
 
     types, name, decimal = pa.types, column.name, column.decimal
+    texts = types.is_string(stored) or types.is_large_string(stored) or types.is_string_view(stored)
+    bytes_ = types.is_binary(stored) or types.is_large_binary(stored) or types.is_binary_view(stored)
     if types.is_integer(stored):
         # Parquet stores bytes and shorts as 32 bits, and some writers leave out the annotation.
         width = 8 if stored.bit_width <= 32 else stored.bit_width
@@ -172,8 +175,8 @@ def _fits_primitive(stored: "pa.DataType", column: PrimitiveType) -> bool:
         "boolean": types.is_boolean(stored),
         "date": types.is_date(stored),
         "timestamp_ntz": types.is_date(stored),
-        "string": types.is_string(stored) or types.is_large_string(stored) or types.is_binary(stored),
-        "binary": types.is_binary(stored) or types.is_large_binary(stored) or types.is_string(stored),
+        "string": texts or bytes_,
+        "binary": texts or bytes_,
         "variant": types.is_struct(stored),
     }
     return bool(checks.get(name, name not in _BITS and decimal is None))

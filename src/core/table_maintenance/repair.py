@@ -29,6 +29,8 @@ Kind: TypeAlias = Literal[
 
 _COMPACTIONS = ("compaction-damaged", "compaction-wrong")
 _CHECKSUMS = ("checksum-damaged", "checksum-wrong")
+_IN_DOUBT = ("checkpoint-too-new", "checkpoints-differ", "checksum-contradicts", "checksum-too-new")
+"""Problems after which it isn't known what the table has: no checkpoint is written that would decide it."""
 _LEFT_TO_CLEANUP = ("commits-unused", "checkpoint-incomplete", "sidecars-unused")
 
 
@@ -81,7 +83,8 @@ def plan(health: "LogHealth", missing: Sequence[str]) -> Plan:
     if missing:
         reason = "these data files don't exist, and their rows are lost: without them the table can be read again"
         steps.append(Step("remove-missing-files", tuple(missing), reason))
-    if writes_checkpoint and health.readable and health.readable[-1][1] == health.newest:
+    certain = not any(problem.kind in _IN_DOUBT for problem in remaining)
+    if certain and writes_checkpoint and health.readable and health.readable[-1][1] == health.newest:
         steps.append(Step("write-checkpoint", ("_last_checkpoint",), writes_checkpoint[-1]))
     deleted = {name for step in steps if step.kind == "delete-checksum" for name in step.files}
     if newest_checksum in deleted and not missing:
@@ -120,6 +123,8 @@ def apply(log: "DeltaLog", step: Step, files: TableFiles) -> str:
         return f"wrote the checkpoint of version {log.checkpoint().version}"
     if step.kind == "write-checksum":
         return _write_checksum(log)
+    if not any(one.kind == step.kind and one.files == step.files for one in plan(log.health(), ()).steps):
+        return f"another program has repaired it: kept {', '.join(step.files)}"
     for name in step.files:
         log.store.delete(f"{log.log_path}/{name}")
     return f"deleted {', '.join(step.files)}"
