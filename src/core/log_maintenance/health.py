@@ -280,8 +280,8 @@ class _Examination:
                     "checksum-contradicts",
                     (*checkpoint.names, name_of(self._listing.checksums[held.version])),
                     f"the checkpoint {name} doesn't match the commits: {difference}. The checksum of version "
-                    f"{held.version} confirms the checkpoint, so a commit was probably changed after it was made: "
-                    "compare the log with a copy.",
+                    f"{held.version} confirms the checkpoint. Either a commit was changed after it was made, or both "
+                    "come from a wrong checkpoint: compare the log with a copy.",
                 )
             elif older is None:
                 self._error(
