@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...errors import InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
+from ...errors import CorruptLogError, InvalidArgumentError, TimestampOutOfRangeError, VersionNotFoundError
 from ...logstore.base import FileStatus
 from ...settings.declarations import RETENTION_CHECK
 from ..log.large_commits import is_large
+from ..log.segment import Listing
 from ..protocol import deletion_vectors, paths
 from ..protocol.actions import Action, AddCDCFile, DeletionVectorDescriptor, RemoveFile
+from ..protocol.paths import crc_name
 from ..table.checked_pieces import checked_pieces
 
 if TYPE_CHECKING:
@@ -290,7 +292,18 @@ def gone_since(log: "ReadableLog", first: int, last: int) -> Iterator[RemoveFile
 
 def _commits(log: "ReadableLog", first: int, last: int) -> tuple[dict[int, FileStatus], dict[int, FileStatus]]:
     """The commits from `first` to `last` by version: the small and the large ones."""
-    listed = log.reader.list(first).commits if first <= last else {}
+    listing = log.reader.list(first) if first <= last else Listing()
+    listed = listing.commits
+    lost, newest = max(listing.checksums, default=-1), max(listed, default=last)
+    if lost > newest:
+        raise CorruptLogError(
+            f"the log of {log.table} has a checksum of version {lost}, and its newest commit is {newest}: commits "
+            "were probably lost, and VACUUM would delete their files. Restore the commits. If they were removed on "
+            f"purpose, remove {crc_name(lost)} too",
+            table=log.table,
+            version=lost,
+            path=crc_name(lost),
+        )
     chosen = {version: listed[version] for version in sorted(listed) if first <= version <= last}
     large = {version: status for version, status in chosen.items() if is_large(status)}
     return {version: status for version, status in chosen.items() if version not in large}, large

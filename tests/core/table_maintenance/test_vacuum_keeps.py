@@ -15,7 +15,12 @@ from tablelog.core.protocol import paths
 from tablelog.core.table_maintenance import table_files, vacuum
 from tablelog.core.table_maintenance.restore import check_there, restoration
 from tablelog.core.table_maintenance.vacuum import Mode, Vacuumed, Window
-from tablelog.errors import ChecksumMismatchError, ConcurrentDeleteReadException, ConcurrentWriteException
+from tablelog.errors import (
+    ChecksumMismatchError,
+    ConcurrentDeleteReadException,
+    ConcurrentWriteException,
+    CorruptLogError,
+)
 
 HOUR = 3_600_000
 
@@ -37,6 +42,20 @@ def vacuumed(table: ArrowTable, mode: Mode = "FULL") -> Vacuumed:
 def missing(table: ArrowTable) -> list[str]:
     """The files of the newest version that don't exist."""
     return table_files.of_table(table.log()).absent(table.log().snapshot().files.column("path").to_pylist())
+
+
+@pytest.mark.parametrize("mode", ["FULL", "LITE"])
+def test_the_files_of_a_lost_commit_are_kept(tmp_path: Path, mode: Mode) -> None:
+    """The checksum of the newest commit is still there, and the commit isn't."""
+    table = ArrowTable(tmp_path).with_rows()
+    table.commit_file(3).unlink()
+    log = table.log()
+    begun = Window(now() - HOUR, HOUR, HOUR, checked=False)
+    for path in (table.root / name for name in table.files):
+        os.utime(path, (1, 1))
+    with pytest.raises(CorruptLogError, match="a checksum of version 3, and its newest commit is 2"):
+        vacuum.vacuum(log, log.snapshot(), table_files.of_table(log), begun, mode=mode)
+    assert (table.root / table.files[2]).exists()
 
 
 # --- LITE --------------------------------------------------------------------------------------------------------
