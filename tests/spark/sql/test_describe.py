@@ -115,8 +115,14 @@ def test_show_create_table_can_be_run(spark, tmp_path, table):
     assert plain[0] == plain[1]
     spark.sql("INSERT INTO r (s) VALUES ('a'), ('b')")
     assert sorted((row.id, row.g, row.d) for row in spark.table("r").collect()) == [(5, "a)", "x"), (7, "b)", "x")]
-    spark.sql("ALTER TABLE r ADD CONSTRAINT positive CHECK (id > 0)")
-    assert condition(spark, "SHOW CREATE TABLE r") == "DELTA_OPERATION_NOT_ALLOWED"
+    spark.sql("ALTER TABLE r ADD CONSTRAINT `not so` CHECK (id > 0 AND s <> ';')")
+    created, *constraints = rows(spark, "SHOW CREATE TABLE r")[0][0].rstrip("\n").rsplit(";\n", 1)
+    assert "constraints" not in created
+    assert constraints == ["ALTER TABLE spark_catalog.own.r ADD CONSTRAINT `not so` CHECK (id > 0 AND s <> ';')"]
+    spark.sql("DROP TABLE r")
+    for text in (created, *constraints):
+        spark.sql(text)
+    assert condition(spark, "INSERT INTO r (s) VALUES (';')") == "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     (statement,) = rows(spark, f"SHOW CREATE TABLE {table}")[0]
     assert "PARTITIONED BY (p, q)" in statement.splitlines()
 

@@ -5,12 +5,11 @@ import re
 from pyspark.sql import DataFrame
 
 from ....core.protocol import schema as schemas
-from ....core.protocol.properties import PROPERTIES
+from ....core.protocol.properties import CONSTRAINT_PREFIX, PROPERTIES
 from ....core.protocol.rules import identity_of
 from ....core.table.snapshot import Snapshot
 from ....dml.maintain import cluster_by
 from ....engine.jvm.registry.classes import class_name
-from ....errors import UnsupportedFeatureError
 from .. import tables
 from ..statement import Statement
 
@@ -21,27 +20,16 @@ _LINE = re.compile(r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`|[^'
 
 
 def _show_create_table(statement: Statement) -> DataFrame | None:
-    """The statement that creates an empty table like this one.
-
-    Raises UnsupportedFeatureError if there is no such statement, because the table has constraints.
-    """
+    """The statement that creates an empty table like this one, and one more for each of its constraints."""
     child = statement.plan.child()
     if statement.plan.asSerde() or class_name(child) != "UnresolvedTableOrView":
         return None
     table = tables.find(statement.spark, child.multipartIdentifier())
     if table is None or table.by_view:
         return None
-    snapshot = table.log.snapshot()
-    constraints = [key for key in snapshot.metadata.configuration if key.lower().startswith("delta.constraints.")]
-    if constraints:
-        raise UnsupportedFeatureError(
-            f"SHOW CREATE TABLE of {table.name}: a CREATE TABLE of Delta can't have the table's CHECK constraints "
-            f"({', '.join(sorted(constraints))}). Use DESCRIBE EXTENDED and SHOW TBLPROPERTIES",
-            ("SHOW CREATE TABLE of constraints",),
-        )
     shown = statement.frame(statement.plan)
     (row,) = shown.collect()
-    return statement.spark.createDataFrame([(_completed(row[0], snapshot),)], shown.schema)
+    return statement.spark.createDataFrame([(_completed(row[0], table.log.snapshot()),)], shown.schema)
 
 
 def _completed(text: str, snapshot: Snapshot) -> str:
@@ -56,7 +44,14 @@ def _completed(text: str, snapshot: Snapshot) -> str:
     clustered = cluster_by.current(snapshot)
     if clustered:
         clauses.insert(1, f"CLUSTER BY ({', '.join(map(schemas.dotted, clustered))})")
-    return "\n".join([header, _listed(columns), *clauses, _PROPERTIES, _listed(properties)]) + "\n"
+    created = "\n".join([header, _listed(columns), *clauses, _PROPERTIES, _listed(properties)])
+    name = header.removeprefix("CREATE TABLE ").removesuffix(" (")
+    constraints = [
+        f"ALTER TABLE {name} ADD CONSTRAINT {schemas.dotted((key[len(CONSTRAINT_PREFIX) :],))} CHECK ({condition})"
+        for key, condition in sorted(snapshot.metadata.configuration.items())
+        if key.startswith(CONSTRAINT_PREFIX)
+    ]
+    return ";\n".join([created, *constraints]) + "\n"
 
 
 def _listed(lines: list[str]) -> str:
@@ -74,11 +69,12 @@ def _generated(field: schemas.StructField) -> str:
 
 
 def _is_editable(line: str) -> bool:
-    """Whether CREATE TABLE takes the property: tablelog sets the others, and CLUSTER BY has the clustering columns."""
+    """Whether CREATE TABLE takes the property: tablelog sets the others, or they are clauses and statements."""
     named = _PROPERTY.match(line)
     key = "" if named is None else named[1]
     known = PROPERTIES.get(key.lower().removeprefix("delta."))
-    return key != "clusteringColumns" and (known is None or known.editable)
+    elsewhere = key == "clusteringColumns" or key.startswith(CONSTRAINT_PREFIX)
+    return not elsewhere and (known is None or known.editable)
 
 
 HANDLERS = {"ShowCreateTable": _show_create_table}
