@@ -16,10 +16,11 @@ from ..log.columns import removes_of
 from ..log.replay import in_commit_timestamp
 from ..log.segment import Listing
 from ..protocol import column_mapping, paths
-from ..protocol.actions import Action, Metadata, RemoveFile
+from ..protocol.actions import Action, AddCDCFile, Metadata, RemoveFile
 from ..protocol.column_mapping import ColumnMapping
 from ..protocol.properties import TableProperties
 from ..protocol.schema import (
+    VOID,
     ArrayType,
     Column,
     DataType,
@@ -214,9 +215,14 @@ def check_recorded(commits: Sequence[Commit], at_start: Metadata, table: str) ->
 
 
 def mapping_before(log: "ReadableLog", commit: Commit) -> ColumnMapping | None:
-    """The columns of the files that a commit removes, if it changes the metadata, and the version before it exists."""
-    removes = commit.files is not None or any(isinstance(action, RemoveFile) for action in commit.actions)
-    if commit.version == 0 or not removes or not any(isinstance(action, Metadata) for action in commit.actions):
+    """The columns of the files that a commit removes, if it changes the metadata, and the version before it exists.
+
+    None if the feed reads none of them, because the commit has change data files.
+    """
+    kinds = {type(action) for action in commit.actions}
+    change_data = AddCDCFile in kinds or (commit.files is not None and commit.files.change_data.num_rows)
+    removes = RemoveFile in kinds or commit.files is not None
+    if commit.version == 0 or change_data or not removes or Metadata not in kinds:
         return None
     try:
         return log.snapshot(version=commit.version - 1).mapping
@@ -312,7 +318,8 @@ def _narrowed(before: ColumnMapping, read: ColumnMapping) -> str | None:
     now = {_folded(read.to_physical(at)): (at, field.data_type) for at, field in all_fields(read.logical)}
     for at, field in all_fields(before.logical):
         found = now.get(_folded(before.to_physical(at)))
-        if found is None or _shape(found[1]) == _shape(field.data_type) or can_widen(field.data_type, found[1]):
+        fits = found is None or field.data_type == VOID or _shape(found[1]) == _shape(field.data_type)
+        if found is None or fits or can_widen(field.data_type, found[1]):
             continue
         return f"the column {dotted(found[0])} changed from {type_text(field.data_type)} to {type_text(found[1])}"
     return None

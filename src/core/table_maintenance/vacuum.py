@@ -15,7 +15,7 @@ from ...logstore.common import schemes
 from ...logstore.common.uri import scheme_of
 from ...progress import stage
 from ..protocol import deletion_vectors, paths
-from ..protocol.actions import RemoveFile
+from ..protocol.actions import Metadata, RemoveFile
 from ..table.checked_pieces import check_base
 from ..txn.operation import Operation
 from . import unneeded_files
@@ -147,7 +147,8 @@ def _deleted(
     for start in range(0, len(candidates), _DELETED_AT_ONCE):
         stage("deleting files", start, len(candidates))
         newest = log.snapshot()
-        if newest.metadata.id != snapshot.metadata.id or newest.version < known.version:
+        replaced = newest.metadata.id != known.metadata.id and not _is_replacement(log, known, newest)
+        if replaced or newest.version < known.version:
             raise ConcurrentWriteException(
                 f"{log.table}: another table was created here while VACUUM ran, so its files would be deleted; "
                 f"{removed} files were deleted before. Run VACUUM again",
@@ -160,6 +161,19 @@ def _deleted(
         removed += files.delete([name for name, _ in chosen], threads=threads)
         unneeded.files += chosen
     return removed
+
+
+def _is_replacement(log: "DeltaLog", known: "Snapshot", newest: "Snapshot") -> bool:
+    """Whether a commit since `known` gave the table its new id, as REPLACE does: its older versions are still there."""
+    commits = log.reader.list(known.version + 1).commits
+    later = [commits[version] for version in range(known.version + 1, newest.version + 1) if version in commits]
+    ids = [
+        action.id
+        for data in log.reader.each(later)
+        for action in (() if data is None else log.reader.parsed(newest.version, data))
+        if isinstance(action, Metadata)
+    ]
+    return newest.metadata.id in ids
 
 
 def is_logged(log: "DeltaLog") -> bool:

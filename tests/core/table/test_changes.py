@@ -27,6 +27,7 @@ from tablelog.core.table.changes import (
     Bound,
     check_recorded,
     check_schemas,
+    mapping_before,
     read_commits,
     version_range,
 )
@@ -256,6 +257,28 @@ def test_names_tell_columns_apart_where_they_are_mapped() -> None:
         checked(one, one, of({**B, **physical("x")}, mode="name"), 2)
     upgraded = of({**A, **physical("a")}, mode="name")
     checked(of(A), upgraded, upgraded, 2)
+
+
+def test_rows_that_the_first_commit_removes_fit_the_columns() -> None:
+    commits = [Commit(2, T, [of(A), remove("x")])]
+
+    def check(before: dict[str, Any], read: dict[str, Any]) -> None:
+        check_schemas(commits, mapping(of(read)), mapping(of(read)), 2, "t", mapping(of(before)))
+
+    with pytest.raises(ChangeFeedSchemaError, match="removes rows of other types: the column a changed from bigint to"):
+        check(A, {**A, "type": "integer"})
+    with pytest.raises(ChangeFeedSchemaError, match="from bigint to string"):
+        check(A, {**A, "type": "string"})
+    check({**A, "type": "integer"}, A)
+    check({**A, "type": "void"}, {**A, "type": "string"})  # a void column is in no file
+    check(A, B)
+
+
+def test_only_removed_files_are_compared_with_the_version_before() -> None:
+    cdc = AddCDCFile("c", {}, 1, False)
+    for actions in ([of(A)], [of(A), remove("x"), cdc], [add("y"), remove("x")]):
+        assert mapping_before(None, Commit(2, T, actions)) is None  # type: ignore[arg-type]  # it isn't asked
+    assert mapping_before(None, Commit(0, T, [of(A), remove("x")])) is None  # type: ignore[arg-type]
 
 
 # --- large commits ------------------------------------------------------------------------------------------------
