@@ -147,6 +147,7 @@ class _Examination:
         readable_ranges = readable(self._listing, unusable=self._unusable, damaged=self._damaged)
         self._find_holes(readable_ranges)
         self._check_compactions()
+        self._check_lost()
         self._check_newest(readable_ranges)
         self._check_parts()
         self._check_hint(sorted(sound))
@@ -303,22 +304,23 @@ class _Examination:
 
     def _is_confirmed(self, held: Snapshot) -> bool:
         """Whether there is a checksum of the version, and it agrees."""
-        read = self._reader.checksum(self._listing.checksums.get(held.version))
+        known = self._checksum_of(held.version)
+        return known is not None and not _contradictions(known, held)
+
+    def _checksum_of(self, version: int) -> checksum.VersionChecksum | None:
+        """The checksum of a version, without the time if the commit that has it is gone; None if it can't be read."""
+        read = self._reader.checksum(self._listing.checksums.get(version))
         known = None if read is None else read()
-        if known is None:
-            return False
-        if held.version not in self._listing.commits:
-            known = replace(known, in_commit_timestamp=None)
-        totals = held.totals()
-        return totals is not None and not checksum.differences(known, held, totals)
+        if known is None or version in self._listing.commits:
+            return known
+        return replace(known, in_commit_timestamp=None)
 
     def _check_checksum(self, held: Snapshot, *, confirmed: bool) -> None:
         """Report a checksum that contradicts the state; `confirmed`: the commits confirm the state."""
         status = self._listing.checksums.get(held.version)
-        read = self._reader.checksum(status)
-        if status is None or read is None:
+        if status is None:
             return
-        version_checksum = read()
+        version_checksum = self._checksum_of(held.version)
         if version_checksum is None:
             self._warn(
                 "checksum-damaged",
@@ -326,11 +328,7 @@ class _Examination:
                 f"the checksum {name_of(status)} can't be read: the state isn't compared with it.",
             )
             return
-        if held.version not in self._listing.commits:
-            version_checksum = replace(version_checksum, in_commit_timestamp=None)
-        totals = held.totals()
-        assert totals is not None  # its files were read
-        sentences = checksum.differences(version_checksum, held, totals)
+        sentences = _contradictions(version_checksum, held)
         if not sentences:
             self._confirmed.add(held.version)
             return
@@ -405,7 +403,8 @@ class _Examination:
                     f"the log compaction {name} doesn't match its commits. Remove it: readers use it instead of them.",
                 )
 
-    def _check_newest(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
+    def _check_lost(self) -> None:
+        """Report checksums of versions after the newest one: each was written after its commit."""
         for version, status in sorted(self._listing.checksums.items()):
             if version > self._newest:
                 self._error(
@@ -415,6 +414,8 @@ class _Examination:
                     f"to {version} were probably lost. Restore them. If the versions were removed on purpose, remove "
                     "the checksum too.",
                 )
+
+    def _check_newest(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
         if not readable_ranges or readable_ranges[-1][1] != self._newest or self._newest in self._contradicted:
             return
         segment = choose(self._listing, self._table, unusable=self._unusable, use_compacted=False)
@@ -474,6 +475,13 @@ class _Examination:
                 f"{len(lost)} sidecars belong to no checkpoint: a checkpoint wasn't completed. A cleanup that removes "
                 "a checkpoint removes them.",
             )
+
+
+def _contradictions(known: checksum.VersionChecksum, held: Snapshot) -> list[str]:
+    """How a state whose files were read differs from the checksum of its version, as sentences."""
+    totals = held.totals()
+    assert totals is not None
+    return checksum.differences(known, held, totals)
 
 
 def _missing(commits: Collection[int], first: int, last: int) -> list[tuple[int, int]]:

@@ -158,8 +158,6 @@ def _fits_primitive(stored: "pa.DataType", column: PrimitiveType) -> bool:
     import pyarrow as pa
 
     types, name, decimal = pa.types, column.name, column.decimal
-    texts = types.is_string(stored) or types.is_large_string(stored) or types.is_string_view(stored)
-    bytes_ = types.is_binary(stored) or types.is_large_binary(stored) or types.is_binary_view(stored)
     if types.is_integer(stored):
         # Parquet stores bytes and shorts as 32 bits, and some writers leave out the annotation.
         width = 8 if stored.bit_width <= 32 else stored.bit_width
@@ -169,6 +167,8 @@ def _fits_primitive(stored: "pa.DataType", column: PrimitiveType) -> bool:
         return decimal is not None and bool(stored.scale <= decimal[1] and whole <= decimal[0] - decimal[1])
     if types.is_timestamp(stored):
         return name in ("timestamp", "timestamp_ntz")
+    texts = types.is_string(stored) or types.is_large_string(stored) or types.is_string_view(stored)
+    bytes_ = types.is_binary(stored) or types.is_large_binary(stored) or types.is_binary_view(stored)
     checks = {
         "float": types.is_float32(stored),
         "double": types.is_floating(stored),

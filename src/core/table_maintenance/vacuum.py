@@ -166,14 +166,12 @@ def _deleted(
 def _is_replacement(log: "DeltaLog", known: "Snapshot", newest: "Snapshot") -> bool:
     """Whether a commit since `known` gave the table its new id, as REPLACE does: its older versions are still there."""
     commits = log.reader.list(known.version + 1).commits
-    later = [commits[version] for version in range(known.version + 1, newest.version + 1) if version in commits]
-    ids = [
-        action.id
-        for data in log.reader.each(later)
-        for action in (() if data is None else log.reader.parsed(newest.version, data))
-        if isinstance(action, Metadata)
-    ]
-    return newest.metadata.id in ids
+    return any(
+        isinstance(action, Metadata) and action.id == newest.metadata.id
+        for version in sorted(commits)
+        for actions in log.reader.batches(version, commits[version])  # a REPLACE may be too large for memory
+        for action in actions
+    )
 
 
 def is_logged(log: "DeltaLog") -> bool:

@@ -112,10 +112,9 @@ def table_exists_method(original: Method) -> Method:
 
             if not is_enabled(builders.session_of(self)):
                 raise
-            if (
-                isinstance(error, PySparkException) and error.getCondition() == "DELTA_MISSING_DELTA_TABLE"
-            ):  # an entry of the catalog may be left of it
-                return names.by_path(tableName if dbName is None else f"{dbName}.{quoted(tableName)}") is None
+            if isinstance(error, PySparkException) and error.getCondition() == "DELTA_MISSING_DELTA_TABLE":
+                name = tableName if dbName is None else f"{dbName}.{quoted(tableName)}"
+                return names.by_path(name) is None  # of another name, the catalog has an entry
             if not is_missing_provider(error):
                 raise
             return True  # Spark found the table, but has no Delta source

@@ -1,7 +1,7 @@
 """SHOW PARTITIONS of a Delta table, and the columns in SHOW TABLE EXTENDED, from its log.
 
-What else describes a table (DESCRIBE, SHOW COLUMNS, SHOW TBLPROPERTIES, most methods of
-`spark.catalog`) is answered by Spark itself, from the table that `session_tables` gives it.
+What else describes a table (DESCRIBE, SHOW COLUMNS, SHOW TBLPROPERTIES, most methods of `spark.catalog`) is answered by
+Spark itself, from the table that `session_tables` gives it.
 """
 
 from pyspark.sql import DataFrame, Row, SparkSession, functions
