@@ -128,7 +128,7 @@ def _optimize(command: Command) -> Staged:
 def _restore(command: Command) -> Staged:
     """A file that came later goes."""
     return [file.remove(1) for file in command.read(None)[-1:]] or [command.add()], Operation(
-        "RESTORE", replaces_table=True
+        "RESTORE", replaces_table=True, readds_files=True
     )
 
 
@@ -293,6 +293,15 @@ class Race:
             commit(begun, *KINDS[kinds[number]](begun))
 
         self.scheduler.run([partial(command, number) for number in range(len(kinds))])
+        check(self.disk, Truth(self.disk), self.attempts, level)
+
+    def run_after_each_other(self, first: str, second: str, level: IsolationLevel) -> None:
+        """Both look at the table, then the first commits, then the second."""
+        logs = [self.log(number) for number in range(WRITERS)]
+        kinds = (first, second)
+        begun = [self.begin(f"{kinds[n]}-{n}", level, logs[n].snapshot(), logs[n]) for n in range(WRITERS)]
+        for kind, command in zip(kinds, begun, strict=True):
+            commit(command, *KINDS[kind](command))
         check(self.disk, Truth(self.disk), self.attempts, level)
 
 

@@ -1,7 +1,7 @@
 """Two commands at once, of every kind, in every order of their calls of the store: they end as the matrix says."""
 
 from collections.abc import Iterator
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import pytest
 
@@ -9,7 +9,7 @@ from support.conflict_matrix import NO_DATA, S, expected, matrix
 from tablelog.core.txn.conflict import IsolationLevel
 
 from .invariants import Attempt
-from .pairs import KINDS, WRITERS, base, races
+from .pairs import KINDS, WRITERS, Orders, Race, base, races
 from .quick import quick_core
 from .scheduler import Workers
 
@@ -24,6 +24,18 @@ def workers() -> Iterator[Workers]:
 
 def test_the_matrix_knows_every_kind() -> None:
     assert {second for second, _ in matrix()} == {first for _, first in matrix()} == KINDS.keys()
+
+
+@pytest.mark.parametrize("level", [S, IsolationLevel.WRITE_SERIALIZABLE])
+def test_both_begin_before_one_commits(level: IsolationLevel, workers: Workers) -> None:
+    """One order of each pair, in place of all: few seconds."""
+    before = base(workers, level)
+    for first, second in product(KINDS, repeat=2):
+        race = Race(workers, Orders(), before)
+        race.run_after_each_other(first, second, level)
+        earlier, later = race.attempts[-2:]
+        assert earlier.told == "committed"
+        assert later.detail == expected(second, first, level), f"{second} after {first}"
 
 
 @pytest.mark.parametrize("level", [S, IsolationLevel.WRITE_SERIALIZABLE])
