@@ -1,7 +1,7 @@
 """The Delta protocol: actions, snapshots and commits, on any `LogStore`, without Spark."""
 
 from .deltalog import DeltaLog
-from .log_maintenance.health import LogHealth
+from .log_maintenance.problems import LogHealth
 from .protocol.actions import (
     Action,
     AddCDCFile,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .log.checkpoint import CheckpointState
     from .log.last_checkpoint import LastCheckpoint
     from .log_maintenance.checkpoint_writer import SidecarWriter
-    from .log_maintenance.health import LogHealth
+    from .log_maintenance.problems import LogHealth
     from .txn.transaction import Transaction
 
 _READ_AFTER_COMMITS = (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..core.log_maintenance.health import Problem
+from ..core.log_maintenance.problems import Problem
 
 Values = tuple[tuple[str, str | None], ...]
 """The values of a partition, by column name."""

@@ -6,7 +6,7 @@ import pytest
 
 from report.messy_table import MIB, messy
 from tablelog.core import DeltaLog
-from tablelog.core.log_maintenance.health import Problem
+from tablelog.core.log_maintenance.problems import Problem
 from tablelog.errors import InvalidArgumentError
 from tablelog.report import Severity, TableFacts, commands, report
 from tablelog.report.advice import advice, expected_lookup

@@ -12,7 +12,7 @@ from ..parameters import Command, Location, on_table, writes_output
 from ..progress import command_bar
 
 if TYPE_CHECKING:
-    from ...core.log_maintenance.health import LogHealth, Problem
+    from ...core.log_maintenance.problems import LogHealth, Problem
     from ...core.table_maintenance.check import DataCheck
 
 _LOG_CHECKS = {

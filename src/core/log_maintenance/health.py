@@ -5,14 +5,13 @@ commits are authoritative.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError
 from ...logstore.base import FileStatus, LogStore
 from ...progress import stage
-from ..log import checksum, large_commits
+from ..log import large_commits
 from ..log.checkpoint import checkpoint_alone, nothing_else
 from ..log.checkpoint_file import ReplacedError
 from ..log.memory_limits import DEFAULT_LIMITS
@@ -21,76 +20,18 @@ from ..log.replay import CommitOverlay, Header
 from ..log.segment import Checkpoint, Listing, LogEntry, Segment, choose, name_of, parse_listing, ranges_text, readable
 from ..protocol.actions import Action
 from ..protocol.paths import LAST_CHECKPOINT, SIDECAR_DIRECTORY, decode, listing_name, parse_log_name
-from ..table.second_reading import differences, doubt
+from ..table.second_reading import differences
 from ..table.snapshot import Snapshot
 from . import compaction
 from .cleanup import unreferenced
+from .compared_checksums import ComparedChecksums
+from .problems import LogHealth, Problems
 
 if TYPE_CHECKING:
     from ..log.checkpoint import CheckpointState
 
 _COMMITS_AT_ONCE = 64
 """The commits between two reports of the progress."""
-
-Kind: TypeAlias = Literal[
-    "commit-damaged",
-    "versions-missing",
-    "commits-unused",
-    "checkpoint-damaged",
-    "checkpoint-too-new",
-    "checkpoint-wrong",
-    "checkpoints-differ",
-    "checkpoint-incomplete",
-    "checksum-damaged",
-    "checksum-wrong",
-    "checksum-contradicts",
-    "checksum-too-new",
-    "compaction-damaged",
-    "compaction-wrong",
-    "hint-wrong",
-    "sidecars-unused",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """`error`: versions can't be read, or would be read incorrectly. `warning`: reading is slower than necessary.
-
-    `kind` tells programs what is wrong with the files.
-    """
-
-    severity: Literal["error", "warning"]
-    kind: Kind
-    files: tuple[str, ...]
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class LogHealth:
-    """The state of a log. `readable` are ranges of versions, `checkpoints` the versions with a valid checkpoint."""
-
-    table: str
-    newest: int
-    commits: int
-    size_in_bytes: int
-    readable: tuple[tuple[int, int], ...]
-    checkpoints: tuple[int, ...]
-    problems: tuple[Problem, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether there is no error: every version that the log should have can be read."""
-        return not any(problem.severity == "error" for problem in self.problems)
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.table}: version {self.newest}, {self.commits} commits, {self.size_in_bytes} bytes of log",
-            f"versions that can be read: {ranges_text(self.readable)}",
-            f"valid checkpoints: {', '.join(map(str, self.checkpoints)) or 'none'}",
-        ]
-        return "\n".join(
-            [*lines, *(f"{p.severity}: {p.message}" for p in self.problems)] + ["ok"] * (not self.problems)
-        )
 
 
 def examine(store: LogStore, log_path: str, table: str, reader: LogReader, now_ms: int) -> LogHealth:
@@ -127,12 +68,11 @@ class _Examination:
         self._statuses = statuses
         self._listing = listing
         self._newest = newest
-        self._problems: list[Problem] = []
+        self._problems = Problems()
+        self._checksums = ComparedChecksums(store, log_path, reader, listing, self._problems)
         self._damaged: set[int] = set()
         self._unusable: set[str] = set()
         self._sidecars: set[str] | None = set()
-        self._confirmed: set[int] = set()
-        """The versions of checkpoints that agree with the checksums of these versions."""
         self._contradicted: set[int] = set()
         """The versions whose checkpoint and checksum agree, and contradict the commits."""
 
@@ -147,7 +87,7 @@ class _Examination:
         readable_ranges = readable(self._listing, unusable=self._unusable, damaged=self._damaged)
         self._find_holes(readable_ranges)
         self._check_compactions()
-        self._check_lost()
+        self._checksums.check_lost(self._newest)
         self._check_newest(readable_ranges)
         self._check_parts()
         self._check_hint(sorted(sound))
@@ -162,12 +102,6 @@ class _Examination:
             tuple(sorted(self._problems, key=lambda problem: problem.severity)),
         )
 
-    def _error(self, kind: Kind, files: Sequence[str], message: str) -> None:
-        self._problems.append(Problem("error", kind, tuple(files), message))
-
-    def _warn(self, kind: Kind, files: Sequence[str], message: str) -> None:
-        self._problems.append(Problem("warning", kind, tuple(files), message))
-
     def _read_commits(self) -> None:
         """Read each commit; a large one line by line."""
         for done, _ in enumerate(self._commits(0, self._newest)):
@@ -180,7 +114,7 @@ class _Examination:
                         pass
                 except (CorruptLogError, ReplacedError) as error:
                     self._damaged.add(version)
-                    self._error("commit-damaged", [name_of(status)], str(error))
+                    self._problems.error("commit-damaged", [name_of(status)], str(error))
 
     def _replayed(self, version: int, segment: Segment) -> Snapshot:
         """A version by the commits of a segment without compactions; those up to a large one aren't in memory."""
@@ -215,7 +149,7 @@ class _Examination:
             except CorruptLogError as error:
                 if version not in self._damaged:
                     self._damaged.add(version)
-                    self._error("commit-damaged", [name_of(self._listing.commits[version])], str(error))
+                    self._problems.error("commit-damaged", [name_of(self._listing.commits[version])], str(error))
 
     def _find_holes(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
         first = readable_ranges[0][0] if readable_ranges else 0
@@ -228,14 +162,14 @@ class _Examination:
             one = len(missing) == 1 and missing[0][0] == missing[0][1]
             lost = f"the commit {ranges_text(missing)} is" if one else f"the commits {ranges_text(missing)} are"
             reason = f"{lost} missing" if missing else "see the problems above"
-            self._error(
+            self._problems.error(
                 "versions-missing",
                 (),
                 f"the versions {ranges_text([(start, last)])} can't be read: {reason}. Restore them.",
             )
         stray = [v for v in self._listing.commits if v < first]
         if stray:
-            self._warn(
+            self._problems.warn(
                 "commits-unused",
                 [name_of(self._listing.commits[v]) for v in sorted(stray)],
                 f"{len(stray)} commits before version {first}, the first one that can be read, aren't used by any "
@@ -256,7 +190,7 @@ class _Examination:
         except (CorruptLogError, ReplacedError) as error:
             self._unusable.update(checkpoint.names)
             self._sidecars = None
-            self._warn(
+            self._problems.warn(
                 "checkpoint-damaged",
                 checkpoint.names,
                 f"{error}. Readers read version {checkpoint.version} from other files of the log: write a new "
@@ -264,7 +198,7 @@ class _Examination:
             )
             return False
         if checkpoint.version > max(self._listing.commits, default=checkpoint.version):
-            self._error(
+            self._problems.error(
                 "checkpoint-too-new",
                 checkpoint.names,
                 f"the checkpoint {name} is newer than the newest commit, {max(self._listing.commits)}: the commits up "
@@ -272,12 +206,12 @@ class _Examination:
                 "version; restore the commits, or remove it.",
             )
         different, older = self._against_commits(checkpoint, held)
-        contradicted = bool(different) and older is None and self._is_confirmed(held)
+        contradicted = bool(different) and older is None and self._checksums.confirms(held)
         if contradicted:
             self._contradicted.add(held.version)
         for difference in different or ():
             if contradicted:
-                self._error(
+                self._problems.error(
                     "checksum-contradicts",
                     (*checkpoint.names, name_of(self._listing.checksums[held.version])),
                     f"the checkpoint {name} doesn't match the commits: {difference}. The checksum of version "
@@ -285,13 +219,13 @@ class _Examination:
                     "come from a wrong checkpoint: compare the log with a copy.",
                 )
             elif older is None:
-                self._error(
+                self._problems.error(
                     "checkpoint-wrong",
                     checkpoint.names,
                     f"the checkpoint {name} doesn't match the commits: {difference}. Remove it, and write a new one.",
                 )
             else:
-                self._error(
+                self._problems.error(
                     "checkpoints-differ",
                     (*older.names, *checkpoint.names),
                     f"the checkpoint {name} doesn't match the older one {older.names[0]} and the commits since: "
@@ -299,53 +233,8 @@ class _Examination:
                     "with a copy.",
                 )
         if checkpoint.version != self._newest:
-            self._check_checksum(held, confirmed=different == [])
+            self._checksums.check(held, by_commits=different == [])
         return True
-
-    def _is_confirmed(self, held: Snapshot) -> bool:
-        """Whether there is a checksum of the version, and it agrees."""
-        known = self._checksum_of(held.version)
-        return known is not None and not _contradictions(known, held)
-
-    def _checksum_of(self, version: int) -> checksum.VersionChecksum | None:
-        """The checksum of a version, without the time if the commit that has it is gone; None if it can't be read."""
-        read = self._reader.checksum(self._listing.checksums.get(version))
-        known = None if read is None else read()
-        if known is None or version in self._listing.commits:
-            return known
-        return replace(known, in_commit_timestamp=None)
-
-    def _check_checksum(self, held: Snapshot, *, confirmed: bool) -> None:
-        """Report a checksum that contradicts the state; `confirmed`: the commits confirm the state."""
-        status = self._listing.checksums.get(held.version)
-        if status is None:
-            return
-        version_checksum = self._checksum_of(held.version)
-        if version_checksum is None:
-            self._warn(
-                "checksum-damaged",
-                [name_of(status)],
-                f"the checksum {name_of(status)} can't be read: the state isn't compared with it.",
-            )
-            return
-        sentences = _contradictions(version_checksum, held)
-        if not sentences:
-            self._confirmed.add(held.version)
-            return
-        message = f"version {held.version} of {self._table} doesn't match its checksum: {'; '.join(sentences)}."
-        if confirmed and doubt(self._store, self._log_path, self._reader, held, version_checksum) is None:
-            self._warn(
-                "checksum-wrong",
-                [name_of(status)],
-                f"{message} The commits contradict {name_of(status)}: the checksum is wrong. Remove it.",
-            )
-        else:
-            self._error(
-                "checksum-contradicts",
-                [name_of(status)],
-                f"{message} The log was changed after the commit, or a writer wrote a wrong checksum: compare the log "
-                "with a copy.",
-            )
 
     def _against_commits(self, checkpoint: Checkpoint, held: Snapshot) -> tuple[list[str] | None, Checkpoint | None]:
         """The differences between a checkpoint and the commits; `None` if the commits aren't complete.
@@ -362,7 +251,7 @@ class _Examination:
             return None, None
         found = list(differences(held, self._replayed(checkpoint.version, segment)))
         base = segment.checkpoint
-        if not found or base is None or base.version in self._confirmed:
+        if not found or base is None or base.version in self._checksums.confirmed:
             return found, None
         whole = self._segment(checkpoint.version, ())
         if whole is None:
@@ -393,26 +282,16 @@ class _Examination:
             try:
                 actions = self._reader.compacted(self._reader.read(entry.status) or b"")
             except CorruptLogError as error:
-                self._warn("compaction-damaged", [name], f"the log compaction {name} isn't used: {error}. Remove it.")
+                self._problems.warn(
+                    "compaction-damaged", [name], f"the log compaction {name} isn't used: {error}. Remove it."
+                )
                 continue
             commits = dict(self._commits(entry.first, entry.version))
             if len(commits) == entry.version - entry.first + 1 and not _same(actions, commits, self._table):
-                self._error(
+                self._problems.error(
                     "compaction-wrong",
                     [name],
                     f"the log compaction {name} doesn't match its commits. Remove it: readers use it instead of them.",
-                )
-
-    def _check_lost(self) -> None:
-        """Report checksums of versions after the newest one: each was written after its commit."""
-        for version, status in sorted(self._listing.checksums.items()):
-            if version > self._newest:
-                self._error(
-                    "checksum-too-new",
-                    [name_of(status)],
-                    f"the checksum {name_of(status)} is newer than the newest commit, {self._newest}: the commits up "
-                    f"to {version} were probably lost. Restore them. If the versions were removed on purpose, remove "
-                    "the checksum too.",
                 )
 
     def _check_newest(self, readable_ranges: Sequence[tuple[int, int]]) -> None:
@@ -423,14 +302,14 @@ class _Examination:
             return
         newest = self._replayed(self._newest, segment)
         _ = newest.files
-        self._check_checksum(newest, confirmed=True)
+        self._checksums.check(newest, by_commits=True)
 
     def _check_parts(self) -> None:
         complete = {name for checkpoint in self._listing.checkpoints for name in checkpoint.names}
         for status in self._statuses:
             file = parse_log_name(name_of(status))
             if file is not None and file.kind == "checkpoint" and file.name not in complete:
-                self._warn(
+                self._problems.warn(
                     "checkpoint-incomplete",
                     [file.name],
                     f"{file.name} is a part of an incomplete checkpoint: no reader uses it. Remove it.",
@@ -441,20 +320,20 @@ class _Examination:
         newest = sound[-1] if sound else None
         advice = "DeltaLog.for_path(...).checkpoint() writes it again."
         if hint is None and newest is not None:
-            self._warn(
+            self._problems.warn(
                 "hint-wrong",
                 [LAST_CHECKPOINT],
                 f"_last_checkpoint is missing or damaged: the whole log is listed. {advice}",
             )
         elif hint is not None and hint.version not in sound:
-            self._warn(
+            self._problems.warn(
                 "hint-wrong",
                 [LAST_CHECKPOINT],
                 f"_last_checkpoint names version {hint.version}, which has no valid checkpoint: the whole log is "
                 f"listed. {advice}",
             )
         elif hint is not None and newest is not None and hint.version < newest:
-            self._warn(
+            self._problems.warn(
                 "hint-wrong",
                 [LAST_CHECKPOINT],
                 f"_last_checkpoint names version {hint.version}, but there is a checkpoint of {newest}. {advice}",
@@ -469,19 +348,12 @@ class _Examination:
             return
         lost = unreferenced(files, self._sidecars, now_ms)
         if lost:
-            self._warn(
+            self._problems.warn(
                 "sidecars-unused",
                 [f"{SIDECAR_DIRECTORY}/{name_of(status)}" for status in lost],
                 f"{len(lost)} sidecars belong to no checkpoint: a checkpoint wasn't completed. A cleanup that removes "
                 "a checkpoint removes them.",
             )
-
-
-def _contradictions(known: checksum.VersionChecksum, held: Snapshot) -> list[str]:
-    """How a state whose files were read differs from the checksum of its version, as sentences."""
-    totals = held.totals()
-    assert totals is not None
-    return checksum.differences(known, held, totals)
 
 
 def _missing(commits: Collection[int], first: int, last: int) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from .table_files import TableFiles
 
 if TYPE_CHECKING:
     from ..deltalog import DeltaLog
-    from ..log_maintenance.health import LogHealth, Problem
+    from ..log_maintenance.problems import LogHealth, Problem
 
 Kind: TypeAlias = Literal[
     "delete-compaction",

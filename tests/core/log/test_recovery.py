@@ -13,7 +13,7 @@ from support.log_builder import LogBuilder, add, metadata, remove
 from tablelog.core import DomainMetadata, Protocol, SetTransaction, Snapshot
 from tablelog.core.log import checksum
 from tablelog.core.log.segment import parse_listing, ranges_text, readable
-from tablelog.core.log_maintenance.health import LogHealth
+from tablelog.core.log_maintenance.problems import LogHealth
 from tablelog.core.protocol import codec
 from tablelog.core.protocol.paths import checkpoint_name, commit_name, compacted_name, crc_name, part_name
 from tablelog.errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
