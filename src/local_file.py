@@ -1,9 +1,11 @@
 """Text files that the user names, on the local disk."""
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from .errors import InvalidArgumentError
+from .errors import InvalidArgumentError, StorageError
 
 
 def check(path: Path) -> None:
@@ -15,9 +17,9 @@ def check(path: Path) -> None:
     Raises:
         InvalidArgumentError: There is no such directory, or the path is a directory.
     """
-    if not path.parent.is_dir():
+    if not os.path.isdir(path.parent):  # Path.is_dir raises for some paths
         raise InvalidArgumentError(f"{path} can't be written: there is no directory {path.parent}")
-    if path.is_dir():
+    if os.path.isdir(path):
         raise InvalidArgumentError(f"{path} can't be written: it is a directory")
 
 
@@ -29,11 +31,19 @@ def write(path: Path, parts: Iterable[str]) -> None:
         parts: The text, in parts that aren't all needed in memory.
 
     Raises:
-        InvalidArgumentError: The file can't be written.
+        InvalidArgumentError: The file can't be opened for writing.
+        StorageError: Writing failed, for example on a full disk. No part of the file is left.
     """
     check(path)
     try:
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(parts)
+        file = path.open("w", encoding="utf-8")
     except OSError as error:
         raise InvalidArgumentError(f"{path} can't be written: {error.strerror}") from error
+    try:
+        with file:
+            file.writelines(parts)
+    except OSError as error:
+        if os.path.isfile(path):  # and no device
+            with suppress(OSError):
+                path.unlink()
+        raise StorageError(f"{path} wasn't written: {error.strerror}") from error

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -188,9 +189,10 @@ def version_of(log: "DeltaLog", at: str) -> int:
 def _milliseconds(text: str) -> int:
     from ..core.protocol.partition_values import parse_timestamp
 
-    padded = f"{text}:00" if len(text) == len("2026-11-23 10:00") and text[13:14] == ":" else text
+    # The time of a partition value always has seconds.
+    with_seconds = re.sub(r"^(\S{10}[ T]\d\d:\d\d)(?=$|[Z+-])", r"\1:00", text)
     try:
-        return parse_timestamp(padded, None) // 1000
+        return parse_timestamp(with_seconds, None) // 1000
     except ValueError:
         raise click.BadParameter(
             "expected a version such as 7, or a time such as 2026-11-23 or '2026-11-23 10:00:00'", param_hint="version"

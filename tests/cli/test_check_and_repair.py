@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.arrow_table import ArrowTable
+from support.arrow_table import WRITE, ArrowTable
 from support.command_line import Run, on_terminal
 from tablelog.core.protocol.actions import Protocol
 from tablelog.core.protocol.deletion_vectors import DeletedRows, inline
@@ -168,6 +168,19 @@ def test_a_missing_file_is_found_and_taken_out_by_a_commit(table: ArrowTable, ru
     assert table.log().history(1)[0].commit_info.operation == "FSCK"  # type: ignore[union-attr]
     assert run("check", table.path).code == 0
     assert len(run("cat", table.path, "--json").json["rows"]) == 6
+
+
+def test_missing_files_of_an_append_only_table_stay(table: ArrowTable, run: Run) -> None:
+    (table.root / table.files[1]).unlink()
+    metadata = table.log().snapshot().metadata
+    transaction = table.log().transaction()
+    transaction.set_metadata(replace(metadata, configuration={**metadata.configuration, "delta.appendOnly": "true"}))
+    version = transaction.commit([], WRITE).version
+    ran = run("repair", table.path, "--yes", "--json")
+    assert ran.code == 1
+    assert ran.json["steps"] == []
+    assert "unset delta.appendOnly" in ran.json["unrepairable"][0]["message"]
+    assert table.log().snapshot().version == version
 
 
 @pytest.mark.parametrize(("keys", "code", "version"), [(b"y\n", 0, 4), (b"n\n", 1, 3), (b"\n", 1, 3)])

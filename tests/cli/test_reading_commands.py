@@ -177,6 +177,8 @@ def test_a_version_can_be_named_by_a_time(table: ArrowTable, run: Run) -> None:
     os.utime(table.commit_file(1), (1_700_000_100, 1_700_000_100))
     assert run("detail", table.path, "--at", "2023-11-14 22:15:30", "--json").json["version"] == 1
     assert run("detail", table.path, "--at", "2023-11-14 22:14", "--json").json["version"] == 0
+    assert run("detail", table.path, "--at", "2023-11-14T22:14Z", "--json").json["version"] == 0
+    assert run("detail", table.path, "--at", "2023-11-15 00:16+02:00", "--json").json["version"] == 1
     assert run("detail", table.path, "--at", "1999-01-01").code == 4
     ran = run("detail", table.path, "--at", "yesterday")
     assert ran.code == 2

@@ -118,6 +118,9 @@ def test_a_check_reads_each_commit_and_each_checkpoint_twice(fake: FakeS3, c: in
     report = lambda checked: gather(table.log(), commits=1000, check_log=checked, target=None)  # noqa: E731
     assert table.cost(lambda: report(False)) == {"LIST": 3, "GET": opened + commits}
     assert table.cost(lambda: report(True)) == {"LIST": 5, "GET": opened + commits + health["GET"]}
+    table.append(3)
+    since = 2 * 3 + 3  # each commit twice, as before, and its checksum
+    assert table.cost(lambda: table.log().health()) == {"LIST": 2, "GET": health["GET"] + since}
 
 
 @SIZES

@@ -48,16 +48,17 @@ def command(location: Location, yes: bool, output: Output) -> int:
     from ...core.table_maintenance import repair, table_files
     from ...core.table_maintenance.check import missing_files
 
-    log = location.log()
+    log, append_only = location.log(), False
     with command_bar("repair", log.table, enabled=not output.as_json):
         health = log.health()
         try:
             snapshot = log.snapshot()
             check_writable(snapshot.protocol, snapshot.metadata, log.table)
+            append_only = snapshot.properties.append_only
             missing = missing_files(log, snapshot, table_files.of_table(log))
         except CorruptLogError:  # health has the reason
             missing = []
-    plan = repair.plan(health, missing)
+    plan = repair.plan(health, missing, append_only=append_only)
     if not output.as_json:
         _write_plan(text.shown(log.table), plan, output)
     done: list[str] = []

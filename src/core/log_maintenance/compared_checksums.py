@@ -30,6 +30,7 @@ class ComparedChecksums:
         self._listing = listing
         self._problems = problems
         self.confirmed: set[int] = set()
+        self._found_earlier = False
 
     def confirms(self, held: Snapshot) -> bool:
         """Whether there is a checksum of the version, and it agrees."""
@@ -68,6 +69,28 @@ class ComparedChecksums:
                 "with a copy.",
             )
 
+    def check_earlier(self, held: Snapshot) -> None:
+        """Report a checksum that contradicts a version before the newest one, if it is the first that does.
+
+        The totals of the state may be those of the version before and the changes since.
+        """
+        status = self._listing.checksums.get(held.version)
+        if status is None or held.version in self.confirmed or self._found_earlier:
+            return
+        known = self._checksum_of(held.version)
+        if known is None or not _contradictions(known, held):
+            return
+        _ = held.files  # the totals are exact then
+        if sentences := _contradictions(known, held):
+            self._found_earlier = True
+            self._problems.error(
+                "checksum-contradicts",
+                [name_of(status)],
+                f"version {held.version} of {held.table} doesn't match its checksum: {'; '.join(sentences)}. A commit "
+                "up to this version was changed after it was made, or a writer wrote a wrong checksum: compare the log "
+                "with a copy.",
+            )
+
     def check_lost(self, newest: int) -> None:
         """Report checksums of versions after the newest one: each was written after its commit."""
         for version, status in sorted(self._listing.checksums.items()):
@@ -90,7 +113,10 @@ class ComparedChecksums:
 
 
 def _contradictions(known: "VersionChecksum", held: Snapshot) -> Sequence[str]:
-    """How a state whose files were read differs from the checksum of its version, as sentences."""
+    """How a state differs from the checksum of its version, as sentences."""
     totals = held.totals()
+    if totals is None:
+        _ = held.files
+        totals = held.totals()
     assert totals is not None
     return checksum.differences(known, held, totals)

@@ -118,6 +118,30 @@ class _Examination:
 
     def _replayed(self, version: int, segment: Segment) -> Snapshot:
         """A version by the commits of a segment without compactions; those up to a large one aren't in memory."""
+        base, entries = self._base(segment)
+        header, tail = base.header if base else Header(), CommitOverlay(self._table)
+        for _, actions in self._commits(entries[0].version, version) if entries else ():
+            header, tail = header.after(actions), tail.extend(actions)
+        return self._snapshot(version, header, tail, base)
+
+    def _versions(self, segment: Segment) -> Iterator[Snapshot]:
+        """The version of a segment's base, if there is one, and each later one."""
+        base, entries = self._base(segment)
+        state: Snapshot | None = None
+        if base is not None:
+            state = self._snapshot(base.version, base.header, CommitOverlay(self._table), base)
+            state.totals()  # later versions count from here
+            yield state
+        for version, actions in self._commits(entries[0].version, self._newest) if entries else ():
+            if state is None:
+                header, tail = Header().after(actions), CommitOverlay(self._table).extend(actions)
+                state = self._snapshot(version, header, tail, None)
+            else:
+                state = state.after(version, [actions], timestamp=self._timestamp(version))
+            yield state
+
+    def _base(self, segment: Segment) -> "tuple[CheckpointState | None, Sequence[LogEntry]]":
+        """What the replay of a segment begins with, and the commits after it."""
         base: CheckpointState | None = None
         if segment.checkpoint is not None:
             base = checkpoint_alone(self._store, self._log_path, self._table, segment.checkpoint)
@@ -128,10 +152,7 @@ class _Examination:
 
             base = sorted_commits(self._table, self._reader, base, entries[:num_sorted], nothing_else, DEFAULT_LIMITS)
             entries = entries[num_sorted:]
-        header, tail = base.header if base else Header(), CommitOverlay(self._table)
-        for _, actions in self._commits(entries[0].version, version) if entries else ():
-            header, tail = header.after(actions), tail.extend(actions)
-        return self._snapshot(version, header, tail, base)
+        return base, entries
 
     def _commits(self, first: int, last: int) -> Iterator[tuple[int, Sequence[Action]]]:
         """The commits that can be read and aren't large; each damaged one is reported once."""
@@ -298,9 +319,17 @@ class _Examination:
         if not readable_ranges or readable_ranges[-1][1] != self._newest or self._newest in self._contradicted:
             return
         segment = choose(self._listing, self._table, unusable=self._unusable, use_compacted=False)
-        if segment is None or segment.checksum is None:
+        if segment is None:
             return
-        newest = self._replayed(self._newest, segment)
+        first = segment.checkpoint.version + 1 if segment.checkpoint else 0
+        if not any(min(first, self._newest) <= version <= self._newest for version in self._listing.checksums):
+            return
+        newest: Snapshot | None = None
+        for state in self._versions(segment):
+            if newest is not None and newest.version >= first:  # the checkpoint was compared before
+                self._checksums.check_earlier(newest)
+            newest = state
+        assert newest is not None
         _ = newest.files
         self._checksums.check(newest, by_commits=True)
 

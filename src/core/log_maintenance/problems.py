@@ -23,6 +23,7 @@ Kind: TypeAlias = Literal[
     "compaction-wrong",
     "hint-wrong",
     "sidecars-unused",
+    "files-missing",
 ]
 
 

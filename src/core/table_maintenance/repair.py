@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..log import checksum
+from ..log_maintenance.problems import Problem
 from ..protocol.actions import CommitInfo
 from ..protocol.paths import crc_name, parse_log_name
 from ..txn.operation import Operation
@@ -16,7 +17,7 @@ from .table_files import TableFiles
 
 if TYPE_CHECKING:
     from ..deltalog import DeltaLog
-    from ..log_maintenance.problems import LogHealth, Problem
+    from ..log_maintenance.problems import LogHealth
 
 Kind: TypeAlias = Literal[
     "delete-compaction",
@@ -52,12 +53,13 @@ class Plan:
     left_to_cleanup: tuple["Problem", ...]
 
 
-def plan(health: "LogHealth", missing: Sequence[str]) -> Plan:
+def plan(health: "LogHealth", missing: Sequence[str], *, append_only: bool = False) -> Plan:
     """Decide the repairs. It reads and writes nothing.
 
     Args:
         health: The state of the log.
         missing: The paths in the log of live files that don't exist.
+        append_only: Whether the table lets nobody remove rows (`delta.appendOnly`).
 
     Returns:
         The plan.
@@ -80,14 +82,24 @@ def plan(health: "LogHealth", missing: Sequence[str]) -> Plan:
             writes_checkpoint.append(problem.message)
         elif problem.kind not in _LEFT_TO_CLEANUP:
             remaining.append(problem)
-    if missing:
+    if missing and append_only:
+        remaining.append(
+            Problem(
+                "error",
+                "files-missing",
+                tuple(missing),
+                f"{len(missing)} data files don't exist, and the table is append-only. Restore them from a copy, or "
+                "unset delta.appendOnly and repair again: their rows are lost then",
+            )
+        )
+    elif missing:
         reason = "these data files don't exist, and their rows are lost: without them the table can be read again"
         steps.append(Step("remove-missing-files", tuple(missing), reason))
     certain = not any(problem.kind in _IN_DOUBT for problem in remaining)
     if certain and writes_checkpoint and health.readable and health.readable[-1][1] == health.newest:
         steps.append(Step("write-checkpoint", ("_last_checkpoint",), writes_checkpoint[-1]))
     deleted = {name for step in steps if step.kind == "delete-checksum" for name in step.files}
-    if newest_checksum in deleted and not missing:
+    if newest_checksum in deleted and not any(step.kind == "remove-missing-files" for step in steps):
         steps.append(Step("write-checksum", (newest_checksum,), "it is computed from the log"))
     order: list[Kind] = ["delete-compaction", "delete-checksum", "delete-checkpoint", "remove-missing-files"]
     steps.sort(key=lambda step: order.index(step.kind) if step.kind in order else len(order))

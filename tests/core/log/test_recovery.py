@@ -177,6 +177,38 @@ def test_a_checksum_that_says_something_else() -> None:
     )
 
 
+@pytest.mark.parametrize("checkpoints", [(), (3,), (1, 3)])
+def test_a_commit_that_lost_a_line_before_later_commits_were_made(checkpoints: tuple[int, ...]) -> None:
+    """Writers that read the damaged commit have written the newest checksums from it."""
+    builder = table(9, *checkpoints)
+
+    def write_checksums(*versions: int) -> None:
+        for version in versions:
+            held = builder.log().snapshot(version)
+            builder.write(crc_name(version), checksum.serialise(checksum.of(held, held.totals())))
+
+    write_checksums(*range(9))
+    assert not builder.log().health().problems
+    lines = builder.read(commit_name(5)).splitlines(keepends=True)
+    builder.write(commit_name(5), b"".join(line for line in lines if b'"add"' not in line))
+    write_checksums(7, 8)
+    found = builder.log().health().problems
+    assert [(problem.severity, problem.kind, problem.files) for problem in found] == [
+        ("error", "checksum-contradicts", (crc_name(5),))
+    ]
+    assert "the number of files is 1, the checksum says 2" in found[0].message
+
+
+def test_earlier_checksums_of_a_table_whose_removed_files_were_never_there() -> None:
+    """Totals that are computed from the version before would be wrong."""
+    builder = table(8, 3)
+    builder.commit(remove("never"), add("8"))
+    held = builder.log().snapshot()
+    builder.write(crc_name(8), checksum.serialise(checksum.of(held, held.totals())))
+    builder.commit(add("9"))
+    assert not builder.log().health().problems
+
+
 def test_sidecars() -> None:
     builder = LogBuilder()
     v2 = frozenset({"v2Checkpoint"})
