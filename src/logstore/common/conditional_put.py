@@ -88,11 +88,14 @@ def persist(
     tried again than of errors whose cause may be a time-out.
     """
     pauses, others = retries.pauses(), 0
+    began = retries.clock.monotonic()
     for _ in range(max(retries.attempts, retries.attempts_if_busy) - 1):
         try:
             return request()
         except Exception as error:
             others += not busy(error)
-            if not passing(error) or others >= retries.attempts or not pauses.another():
+            if not passing(error) or others >= retries.attempts:
+                raise
+            if retries.clock.monotonic() - began > retries.last_attempt_seconds or not pauses.another():
                 raise
     return request()

@@ -19,6 +19,9 @@ class RetryPolicy:
     """The same where a busy service rejects it. Of 10 % rejected requests, four attempts in a row are too many."""
     patience_seconds: float = 30.0
     """The limit of the sum of all pauses of one request."""
+    last_attempt_seconds: float = 90.0
+    """When the last attempt begins at the latest, counted from the first one: a service that accepts connections and
+    never replies takes a time-out for each attempt."""
     first_pause: float = 0.05
     """The upper bound of the first pause in seconds; the lower bound of each pause is half of its upper bound."""
     longest_pause: float = 2.0
