@@ -261,7 +261,7 @@ class DeltaLog:
             truncate_to_ms: The cut-off time is rounded down to a multiple of this; one day by default.
         """
         newest = newest or self.snapshot()
-        enabled_from = in_commit_from(newest)
+        enabled_from = in_commit_from(newest.properties)
 
         def in_commit(version: int) -> int | None:
             return None if enabled_from is None or version < enabled_from else self.reader.in_commit_timestamp(version)

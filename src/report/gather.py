@@ -107,7 +107,7 @@ def _commits(log: DeltaLog, snapshot: Snapshot, listing: Listing, most: int) -> 
         size, version = size + listing.commits[version].size, version - 1
     statuses.reverse()
     times = dict(version_times.monotonic([(version, status.modification_time_ms) for version, status in statuses]))
-    in_commit_from = version_times.in_commit_from(snapshot)
+    in_commit_from = version_times.in_commit_from(snapshot.properties)
     commits: list[tuple[int, int, Sequence[Action]]] = []
     for (version, _), data in zip(statuses, _contents(log, [status for _, status in statuses]), strict=True):
         try:

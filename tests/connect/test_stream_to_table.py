@@ -6,10 +6,12 @@ from typing import Any
 
 import pyspark.errors
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.datasource import DataSource
 
 from support.spark_tables import Table
 from tablelog.core import DeltaLog
+from tablelog.core.table import clustering
 from tablelog.engine.connect import data_sources
 from tablelog.errors import InvalidArgumentError, UnsupportedEnvironmentError, UnsupportedFeatureError
 
@@ -69,6 +71,18 @@ def test_a_table_that_is_missing_is_created(spark: Any, source: Table, name: str
     finish(copy())
     assert rows(spark, path) == [0, 1, 2, 3, 7]
     assert DeltaLog.for_path(path).snapshot().version == 2
+
+
+def test_a_table_that_a_stream_clusters(spark: Any, source: Table, name: str, tmp_path: Path) -> None:
+    writer = writer_of(source, tmp_path / "checkpoint").clusterBy("id")
+    finish(writer.toTable(name, format="delta"))
+    snapshot = DeltaLog.for_path(location(spark, "streamed")).snapshot()
+    assert clustering.columns_of(snapshot.domain_metadata) == (("id",),)
+    other = str(tmp_path / "by path")
+    finish(writer_of(source, tmp_path / "other").clusterBy("p").format("delta").start(other))
+    assert clustering.columns_of(DeltaLog.for_path(other).snapshot().domain_metadata) == (("p",),)
+    with pytest.raises(PySparkException, match="is clustered by p, not by id"):
+        finish(writer_of(source, tmp_path / "third").clusterBy("id").format("delta").start(other))
 
 
 def test_a_directory_of_the_caller(spark: Any, source: Table, name: str, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class StreamSchema:
             raise other_table(table, table_id=metadata.id, expected=read.id)
         mapping = _mapping(metadata)
         before, now = (mapping, self.read.mapping) if older else (self.read.mapping, mapping)
-        change = _renamed_or_dropped(before, now) if now.active else None
+        change = _renamed_or_dropped(before, now) if now.active or before.active else None
         if change is not None:
             raise UnsupportedFeatureError(
                 f"The stream of {table} can't go past a change of its columns: between version {version} and version "
@@ -117,10 +117,13 @@ def _mapping(metadata: Metadata) -> ColumnMapping:
 
 
 def _renamed_or_dropped(before: ColumnMapping, now: ColumnMapping) -> str | None:
-    """The first column that was renamed or dropped, in words."""
+    """The first column that was renamed or dropped, or that files have by another name since, in words."""
     names = {now.to_physical(column): column for column, _ in all_fields(now.logical)}
     for column, _ in all_fields(before.logical):
-        current = names.get(before.to_physical(column))
+        physical = before.to_physical(column)
+        current = names.get(physical)
+        if current is None and not now.active and physical != column:
+            return f"column mapping was disabled, and files had another name for the column {dotted(column)}"
         if current is None:
             return f"the column {dotted(column)} was dropped"
         if current != column:

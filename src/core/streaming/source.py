@@ -108,6 +108,7 @@ class TableStream:
         self._tracking = tracking
         self._order = order
         self._newest = newest
+        self._properties = (newest.version, newest.properties)
         self._initial: InitialFiles | None = None
         self._checked_start = False
         self._stops = False
@@ -230,11 +231,11 @@ class TableStream:
         """What the stream has still to read after `offset`, in the versions that it has seen in the log.
 
         It makes no listing. Commits that aren't read yet are read now, at most 100: files and bytes of further commits
-        aren't counted.
+        aren't counted, nor those from the first commit on that the stream can't read. The batch that reaches it fails.
         """
         begin = offset or self.first
         files = size = 0
-        versions, ahead = 0, 0
+        versions, ahead, readable = 0, 0, True
         if begin.initial:
             left = self._initial_files(begin.version).sizes_after(begin)
             files, size, versions = len(left), sum(left), 1
@@ -243,9 +244,13 @@ class TableStream:
             versions += 1
             if version not in self._kept:
                 ahead += 1
-                if ahead > _READ_AHEAD:
+                if ahead > _READ_AHEAD or not readable:
                     continue
-            commit = self._files_of(version)
+            try:
+                commit = self._files_of(version)
+            except TablelogError:
+                readable = False
+                continue
             if commit is not None and not commit.skipped:
                 rest = commit.files[max(begin.index + 1, 0) if version == begin.version else 0 :]
                 files += len(rest)
@@ -409,8 +414,11 @@ class TableStream:
         if files.metadata is not None:
             if self._begun_tracking is None:
                 self._schema.check(files.metadata, version)
-            if self._options.rules.changes and not TableProperties.of(files.metadata).enable_change_data_feed:
+            properties = TableProperties.of(files.metadata)
+            if self._options.rules.changes and not properties.enable_change_data_feed:
                 raise changes_missing(self._log.table, version)
+            if version > self._properties[0]:
+                self._properties = version, properties
         if files.protocol is not None:
             check_readable(files.protocol, files.metadata, self._log.table)
         if self._kept_files + len(files.files) <= _KEPT_FILES:
@@ -432,7 +440,7 @@ class TableStream:
         if not versions:
             return commits
         in_commit = {version: self._in_commit_timestamp(version) for version in versions}
-        times = changes.times(self._log, self.read, in_commit)
+        times = changes.times(self._log, self._properties[1], in_commit)
         return [
             Commit(commit.version, times.get(commit.version, commit.timestamp_ms), commit.actions) for commit in commits
         ]

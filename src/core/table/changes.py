@@ -37,6 +37,7 @@ from .changed_files import Commit
 from .version_times import in_commit_from
 
 if TYPE_CHECKING:
+    from ..protocol.properties import TableProperties
     from .readable_log import ReadableLog
     from .snapshot import Snapshot
 
@@ -77,7 +78,7 @@ def read_commits(
             raise _removed(log, version)
         actions_of[version], files_of[version] = collected
     in_commit = {version: in_commit_timestamp(actions_of[version]) for version in statuses}
-    time_of = _times(log, newest, listing, in_commit)
+    time_of = _times(log, newest.properties, listing, in_commit)
     return [Commit(version, time_of[version], actions_of[version], files_of.get(version)) for version in statuses]
 
 
@@ -91,20 +92,21 @@ def _removed(log: "ReadableLog", version: int) -> VersionNotFoundError:
     )
 
 
-def times(log: "ReadableLog", newest: "Snapshot", in_commit: Mapping[int, int | None]) -> dict[int, int]:
+def times(log: "ReadableLog", properties: "TableProperties", in_commit: Mapping[int, int | None]) -> dict[int, int]:
     """The times of versions, in milliseconds, as in `history`. It costs one listing.
 
-    `in_commit` has the in-commit timestamps of the versions, None for a commit without one.
+    `properties` are those of the newest version that is known. `in_commit` has the in-commit timestamps of the
+    versions, None for a commit without one.
     """
     listing = log.reader.list(max(min(in_commit) - _MAY_GO_BACK, 0))
-    return _times(log, newest, listing, in_commit)
+    return _times(log, properties, listing, in_commit)
 
 
 def _times(
-    log: "ReadableLog", newest: "Snapshot", listing: Listing, in_commit: Mapping[int, int | None]
+    log: "ReadableLog", properties: "TableProperties", listing: Listing, in_commit: Mapping[int, int | None]
 ) -> dict[int, int]:
     of_files = dict(version_times.monotonic(version_times.file_times(listing, 0, max(in_commit, default=0))))
-    enabled_from = in_commit_from(newest)
+    enabled_from = in_commit_from(properties)
 
     def time_of(version: int) -> int:
         if enabled_from is None or version < enabled_from:

@@ -34,7 +34,7 @@ def version_at(newest: NewestSnapshot, timestamp_ms: int, *, can_return_last: bo
             f"no version of {table} can be read: its log has neither version 0 nor a checkpoint. Restore the "
             "log from a copy"
         )
-    enabled_from = in_commit_from(newest.refresh())
+    enabled_from = in_commit_from(newest.refresh().properties)
     times = version_times.travel_times(times, enabled_from, timestamp_ms, reader.in_commit_timestamp)
     return version_times.choose_version(
         table, times, timestamp_ms, can_return_last=can_return_last, can_return_first=can_return_first
@@ -68,7 +68,7 @@ def entries(newest: NewestSnapshot, limit: int | None) -> list[HistoryEntry]:
             raise reader.without_timestamp(version)
         return info.in_commit_timestamp
 
-    by_version = version_times.with_in_commit_timestamps(times, in_commit_from(snapshot), in_commit)
+    by_version = version_times.with_in_commit_timestamps(times, in_commit_from(snapshot.properties), in_commit)
     return [
         HistoryEntry(version, by_version[version], infos_by_version[version])
         for version in sorted(infos_by_version, reverse=True)

@@ -13,7 +13,7 @@ from ...errors import TimestampOutOfRangeError
 from ..log.segment import Listing
 
 if TYPE_CHECKING:
-    from .snapshot import Snapshot
+    from ..protocol.properties import TableProperties
 
 
 def monotonic(times: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -133,9 +133,8 @@ def with_in_commit_timestamps(
     return result
 
 
-def in_commit_from(snapshot: "Snapshot") -> int | None:
+def in_commit_from(properties: "TableProperties") -> int | None:
     """The first version with in-commit timestamps; `None` if the table doesn't have them."""
-    properties = snapshot.properties
     if not properties.enable_in_commit_timestamps:
         return None
     return properties.in_commit_timestamp_enablement_version or 0

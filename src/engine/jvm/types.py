@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ from ...core.protocol import schema as schemas
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_WRITERS_OWN = ("delta.", schemas.DEFAULT_KEY, "EXISTS_DEFAULT")
+_WATERMARK = "spark.watermarkDelayMs"
+"""The metadata of a column with a watermark in a query. In a table, a query of it would count as having a watermark."""
+_WRITERS_OWN = ("delta.", schemas.DEFAULT_KEY, "EXISTS_DEFAULT", _WATERMARK)
 COLLATIONS_KEY = "__COLLATIONS"
 
 
@@ -25,8 +27,10 @@ def spark_type(schema: schemas.StructType) -> "StructType":
 
 
 def table_schema(spark_schema: "StructType") -> schemas.StructType:
-    """The table schema of a PySpark schema."""
-    return schemas.parse_schema(spark_schema.json())
+    """The table schema of a PySpark schema, without the watermarks of the query."""
+    text = spark_schema.json()
+    schema = schemas.parse_schema(text)
+    return _without_metadata(schema, lambda key: key == _WATERMARK) if _WATERMARK in text else schema
 
 
 def declared(columns: "StructType") -> schemas.StructType:
@@ -55,9 +59,7 @@ def _with_strings(kind: Any) -> Any:
 
 def frame_schema(schema: schemas.StructType) -> schemas.StructType:
     """The schema of a DataFrame of the table, without metadata that only writers use."""
-    stripped = column_mapping.transformed(schema, lambda f, _: replace(f, metadata=_for_readers(f.metadata)))
-    assert isinstance(stripped, schemas.StructType)
-    return stripped
+    return _without_metadata(schema, lambda key: key.startswith(_WRITERS_OWN))
 
 
 def read_schema(schema: schemas.StructType) -> schemas.StructType:
@@ -73,8 +75,15 @@ def has_void(schema: schemas.StructType) -> bool:
     return schemas.contains(schema, lambda data_type: data_type == schemas.VOID)
 
 
-def _for_readers(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in metadata.items() if not key.startswith(_WRITERS_OWN)}
+def _without_metadata(schema: schemas.StructType, dropped: Callable[[str], bool]) -> schemas.StructType:
+    """The schema without the metadata of fields whose key is dropped."""
+
+    def stripped(field: schemas.StructField, _: schemas.Column) -> schemas.StructField:
+        return replace(field, metadata={key: value for key, value in field.metadata.items() if not dropped(key)})
+
+    result = column_mapping.transformed(schema, stripped)
+    assert isinstance(result, schemas.StructType)
+    return result
 
 
 def _without_void(schema: schemas.StructType) -> schemas.StructType:

@@ -125,15 +125,20 @@ def to_table(writer: Any, original: Callable[..., Any], name: str) -> Any:
     if is_new and not log.exists():
         columns = table_schema(client.streaming_frame(writer).schema)
         managed = entry is not None and entry.managed
-        create(spark, log, Definition(columns, state.partition_columns, managed=managed), "createIfNotExists")
+        definition = Definition(columns, state.partition_columns, cluster_by=state.clustering_columns, managed=managed)
+        create(spark, log, definition, "createIfNotExists")
     return _start(writer, original, location)
 
 
 def _sink(spark: SparkSession, location: str, state: client.StreamWriterState) -> tuple[TableSink, str]:
     """The sink of a query, and the location of its checkpoint."""
-    if state.clustering_columns:
-        raise refused("clusterBy of a stream into a Delta table", "partitionBy")
-    sink = TableSink(location, state.options, state.partition_columns, state.output_mode)
+    sink = TableSink(
+        location,
+        state.options,
+        state.output_mode,
+        partition_by=state.partition_columns,
+        cluster_by=state.clustering_columns,
+    )
     checkpoint = Options(state.options).get("checkpointLocation") or _default_checkpoint(spark, state.query_name)
     return sink, checkpoint
 

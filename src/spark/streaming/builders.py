@@ -87,6 +87,9 @@ def to_table(writer: Any, original: Callable[..., Any], name: str) -> Any:
     log = delta_log(place.path, session_conf(spark, place.path))
     if place.entry is None and not log.exists():
         columns = table_schema(builders.streaming_frame(writer).schema)
-        create(spark, log, Definition(columns, state.partition_columns, managed=place.managed), "createIfNotExists")
+        definition = Definition(
+            columns, state.partition_columns, cluster_by=state.clustering_columns, managed=place.managed
+        )
+        create(spark, log, definition, "createIfNotExists")
     place.enter(spark)
     return start(writer, original, None if option is not None else place.path)

@@ -18,6 +18,7 @@ from ..options import Options, illegal_option
 from ..row_ids import no_change_feed
 from ..time_travel import timestamp_ms
 
+_MOST_FILES = (1 << 31) - 1  # Spark's limit is an integer of the JVM
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 
 
@@ -79,9 +80,9 @@ def _files(options: Options) -> int | None:
     value = options.get("maxFilesPerTrigger")
     if value is None:
         return None
-    if not re.fullmatch(r"\s*\d{1,9}\s*", value) or not int(value):
+    if not re.fullmatch(r"\s*\d{1,18}\s*", value) or not int(value):
         raise _invalid(options, "maxFilesPerTrigger", "must be a positive integer")
-    return int(value)
+    return min(int(value), _MOST_FILES)
 
 
 def _bytes(options: Options) -> int | None:

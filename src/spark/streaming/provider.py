@@ -1,5 +1,6 @@
 """Gives Spark's streaming engine the source and the sink of a query."""
 
+import json
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
@@ -10,6 +11,9 @@ from ..conf import delta_log, session_conf
 from ..options import Options
 from .sink import TableSink
 from .source import TableSource
+
+_CLUSTERING = "__clustering_columns"
+"""The option by which Spark passes the columns of `clusterBy` to a sink, as JSON."""
 
 
 class Streams:
@@ -26,7 +30,9 @@ class Streams:
     def sink(
         self, spark: SparkSession, options: Mapping[str, str], partition_by: Sequence[str], mode: str
     ) -> StreamSink:
-        return TableSink(_path(Options(options)), options, partition_by, mode)
+        others = dict(options)
+        clustered = json.loads(others.pop(_CLUSTERING, "[]"))
+        return TableSink(_path(Options(options)), others, mode, partition_by=partition_by, cluster_by=clustered)
 
 
 def _path(options: Options) -> str:

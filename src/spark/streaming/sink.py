@@ -30,7 +30,15 @@ class TableSink:
     failure is not written twice (PROTOCOL.md, "Transaction Identifiers"). delta-spark uses the same id.
     """
 
-    def __init__(self, path: str, options: Mapping[str, str], partition_by: Sequence[str], mode: str) -> None:
+    def __init__(
+        self,
+        path: str,
+        options: Mapping[str, str],
+        mode: str,
+        *,
+        partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
+    ) -> None:
         if mode.lower() not in _MODES:
             raise InvalidArgumentError(
                 f"The output mode {mode} is not supported for Delta tables: use append or complete, or merge the rows "
@@ -47,6 +55,7 @@ class TableSink:
         if (self._options.get("partitionOverwriteMode") or "").lower() == "dynamic":
             self._options.refuse("partitionOverwriteMode", "a batch of a stream never replaces single partitions")
         self._partition_by = tuple(partition_by)
+        self._cluster_by = tuple(cluster_by)
         self._output_mode = mode
         self.name = f"DeltaSink[{path}]"
 
@@ -55,7 +64,9 @@ class TableSink:
         _check_types(rows.schema, self._path)
         conf = session_conf(spark, self._path)
         mode = _MODES[self._output_mode.lower()]
-        request = write_request(self._options, conf, mode=mode, partition_by=self._partition_by)
+        request = write_request(
+            self._options, conf, mode=mode, partition_by=self._partition_by, cluster_by=self._cluster_by
+        )
         log = delta_log(self._path, conf, self._options.starting_with("fs.", "dfs."))
         request = replace(
             request,

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -344,6 +345,28 @@ def test_what_is_outstanding_is_counted() -> None:
     assert (found.files, found.bytes, found.versions) == (2, 13, 1)
 
 
+def test_a_commit_that_can_not_be_read_is_no_error_before_its_batch() -> None:
+    """What is outstanding is counted up to it, so that the query goes on with the versions before."""
+    builder = LogBuilder().create()
+    for name in "abc":
+        builder.commit(add(name, size=5))
+    builder.commit(remove("a")).commit(add("d", size=5))
+    source = stream(builder, start=Bound(version=0), limits=ReadLimits(1))
+    read: list[str] = []
+
+    def until_the_error() -> None:
+        for end, batch in batches(source):
+            read.extend(paths(batch))
+            found = source.outstanding(end)
+            assert (found.files, found.versions) == (3 - len(read), 5 - len(read))
+
+    with pytest.raises(UnsupportedFeatureError) as raised:
+        until_the_error()
+    # The end of a batch is known by the next file, so that the last version before is read with the error.
+    assert raised.value.condition == "DELTA_SOURCE_IGNORE_DELETE"
+    assert read == ["a", "b"]
+
+
 # --- changes and deletions ----------------------------------------------------------------------------------------
 
 
@@ -493,6 +516,58 @@ def test_a_renamed_column_is_an_error_that_names_the_option_to_set(boundary: boo
         stream(builder).latest(end)
     assert every_path(stream(builder, start=Bound(version=builder.version))) == ["c"]
     assert raised.value.condition == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG"
+
+
+@pytest.mark.parametrize("renamed", [True, False])
+def test_a_stream_past_the_end_of_column_mapping(renamed: bool) -> None:
+    """Files before and after it have different names of columns, unless the table was upgraded and nothing renamed."""
+
+    def columns(physical: str | None) -> str:
+        mapped = f'"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"{physical}"' if physical else ""
+        field = f'{{"name":"x","type":"long","nullable":true,"metadata":{{{mapped}}}}}'
+        return f'{{"type":"struct","fields":[{field}]}}'
+
+    on = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "1"}
+    mapped = columns("p1" if renamed else "x")
+    builder = LogBuilder().commit(Protocol(2, 5), metadata(on, schema=mapped), add("a"))
+    running = stream(builder)
+    end = running.latest(None)
+    # The rows of a are written anew, as DROP FEATURE does, which isn't a change of data.
+    rewritten = [replace(remove("a"), data_change=False), add("a2", data_change=False)]
+    builder.commit(metadata(schema=columns(None), table_id=table_id(builder)), *rewritten).commit(add("b"))
+    sources = {
+        "running": (running, end),
+        "restarted": (stream(builder), end),
+        "from a version": (stream(builder, start=Bound(version=0)), None),
+    }
+    for which, (source, start) in sources.items():
+        if not renamed:
+            assert every_path(source, start) == (["a", "b"] if start is None else ["b"]), which
+            continue
+        with pytest.raises(UnsupportedFeatureError, match="column mapping was disabled, and files had") as raised:
+            every_path(source, start)
+        assert raised.value.condition == "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG", which
+    assert every_path(stream(builder)) == ["a2", "b"]
+
+
+def test_times_of_changes_when_in_commit_timestamps_are_enabled_while_the_stream_runs() -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    builder = LogBuilder().create(add("a"), configuration=feed)
+    source = stream(builder, rules=CommitRules(changes=True), start=Bound(version=0))
+    end = source.latest(None)
+    start = 1_700_000_500_000
+    enabled = {
+        **feed,
+        "delta.enableInCommitTimestamps": "true",
+        "delta.inCommitTimestampEnablementVersion": "1",
+        "delta.inCommitTimestampEnablementTimestamp": str(start),
+    }
+    protocol = Protocol(1, 7, None, frozenset({"inCommitTimestamp", "changeDataFeed"}))
+    builder.commit(protocol, metadata(enabled, table_id=table_id(builder)), add("b"), in_commit_timestamp=start)
+    builder.commit(add("c"), in_commit_timestamp=start + 7)
+    found = [commit for _, batch in batches(source, end) for commit in batch.commits]
+    assert [commit.timestamp_ms for commit in found] == [start, start + 7]
+    assert [entry.timestamp_ms for entry in builder.log().history(2)] == [start + 7, start]
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """Whole queries over tables: a table into itself, several into one table, compaction between batches, state."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tablelog.core import DeltaLog
+from tablelog.core import DeltaLog, Operation
+from tablelog.spark import DeltaTable
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +133,54 @@ def test_two_streams_are_joined(spark: SparkSession, tmp_path: Path) -> None:
     append(spark, payments, "(3, 106)")
     join()
     assert ids(spark, target) == [1, 2, 3]
+
+
+def clustering(path: str) -> list[str]:
+    (row,) = DeltaTable.forPath(SparkSession.active(), path).detail().collect()
+    return list(row.clusteringColumns)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_columns_that_a_stream_clusters_by(spark: SparkSession, tmp_path: Path, named: bool) -> None:
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    append(spark, source, "(1, 0), (2, 0)")
+
+    def writer(column: str, checkpoint: str) -> Any:
+        stream_writer = stream(spark, source).writeStream.clusterBy(column).trigger(availableNow=True)
+        return stream_writer.format("delta").option("checkpointLocation", str(tmp_path / checkpoint))
+
+    first = writer("id", "first")
+    query = first.toTable("clustered_by_stream", path=target) if named else first.start(target)
+    try:
+        query.awaitTermination()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS clustered_by_stream")
+    assert clustering(target) == ["id"]
+    assert ids(spark, target) == [1, 2]
+    again = writer("time", "second").start(target)
+    with pytest.raises(StreamingQueryException, match="is clustered by id, not by time"):
+        again.awaitTermination()
+    assert clustering(target) == ["id"]
+
+
+def test_the_watermark_of_a_query_is_not_stored_in_its_table(spark: SparkSession, tmp_path: Path) -> None:
+    """A query over that table would count as having one, and wait for it without an end."""
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    append(spark, source, "(1, 0), (2, 60)")
+    run(stream(spark, source).withWatermark("time", "1 hour"), target, str(tmp_path / "checkpoint"))
+    assert "watermark" not in DeltaLog.for_path(target).snapshot().metadata.schema_string
+    assert ids(spark, target) == [1, 2]
+    # Tables of other writers may have it.
+    log = DeltaLog.for_path(target)
+    metadata = log.snapshot().metadata
+    marked = metadata.schema_string.replace(
+        '"name":"time","type":"timestamp","nullable":true,"metadata":{',
+        '"name":"time","type":"timestamp","nullable":true,"metadata":{"spark.watermarkDelayMs":1',
+    )
+    assert marked != metadata.schema_string
+    transaction = log.transaction()
+    transaction.set_metadata(replace(metadata, schema_string=marked))
+    transaction.commit([], Operation("SET TBLPROPERTIES"))
+    counts = stream(spark, target).groupBy("time").count()
+    with pytest.raises(AnalysisException, match="watermark"):
+        run(counts, str(tmp_path / "counts"), str(tmp_path / "c2"))

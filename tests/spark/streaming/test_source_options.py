@@ -61,6 +61,18 @@ def test_a_timestamp_is_one_of_the_sessions_time_zone(spark: SparkSession, tmp_p
         spark.conf.set("spark.sql.session.timeZone", before)
 
 
+@pytest.mark.parametrize("limit", [2_147_483_647, 10**12])
+def test_a_limit_that_means_none(spark: SparkSession, tmp_path: Path, limit: int) -> None:
+    source = str(tmp_path / "source")
+    for id_ in range(3):
+        append(spark, source, id_)
+    stream = spark.readStream.format("delta").option("maxFilesPerTrigger", limit).load(source)
+    batches: list[int] = []
+    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    writer.foreachBatch(lambda batch, _: batches.append(batch.count())).start().awaitTermination()
+    assert batches == [3]
+
+
 def test_values_of_options_and_names_of_tables(spark: SparkSession, tmp_path: Path) -> None:
     source = str(tmp_path / "source")
     for id_ in range(3):

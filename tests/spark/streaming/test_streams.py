@@ -243,6 +243,7 @@ def test_tables_of_the_catalog(spark: SparkSession, tmp_path: Path) -> None:
     [
         ({"withEventTimeOrder": "maybe"}, "withEventTimeOrder"),
         ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger"),
+        ({"maxFilesPerTrigger": "1.5"}, "maxFilesPerTrigger"),
         ({"maxBytesPerTrigger": "many"}, "maxBytesPerTrigger"),
         ({"startingVersion": "1", "startingTimestamp": "2024-01-01"}, "not both"),
         ({"startingVersion": "-1"}, "startingVersion"),
