@@ -133,6 +133,24 @@ def test_column_mapping_goes_with_the_files_that_have_it(table: Table) -> None:
     assert table.read(versionAsOf=0).where("b = 'x'").count() == 1
 
 
+def test_column_mapping_stays_if_names_need_it(table: Table) -> None:
+    """Without it, no other command would accept a table with these columns."""
+    frame = table.spark.createDataFrame([(1, "x")], "a int, `b c` string")
+    table.write(frame, **{"delta.columnMapping.mode": "name"})
+    for remove in (
+        lambda: table.delta.dropFeatureSupport("columnMapping"),
+        lambda: table.delta.setProperties({"delta.columnMapping.mode": "none"}),
+    ):
+        with pytest.raises(InvalidArgumentError, match="the column `b c` has ' '") as raised:
+            remove()
+        assert raised.value.condition == "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
+    assert table.version == 0
+    table.delta.renameColumn("`b c`", "b")
+    table.delta.dropFeatureSupport("columnMapping")
+    assert "columnMapping" not in str(table.delta.detail().first())
+    assert table.rows("a", "b") == [(1, "x")]
+
+
 def test_a_check_constraint_stays(table: Table) -> None:
     table.write(table.spark.range(2))
     table.delta.addConstraint("positive", "id >= 0")

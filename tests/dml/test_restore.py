@@ -136,3 +136,20 @@ def test_the_protocol_stays_unless_it_may_be_lowered():
     both = restored_protocol(low, high, downgrade=False)
     assert both.writer_features == {"deletionVectors", "appendOnly", "invariants"}
     assert restored_protocol(low, high, downgrade=True) == low
+
+
+def test_numbers_of_a_renamed_identity_column_are_not_given_again(spark, tmp_path):
+    found = Table(spark, tmp_path / "numbered")
+    name = f"delta.`{found.path}`"
+    spark.sql(
+        f"CREATE TABLE {name} (id BIGINT GENERATED ALWAYS AS IDENTITY, v STRING) USING delta "
+        "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+    )
+    spark.sql(f"INSERT INTO {name} (v) VALUES ('a'), ('b')")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN id TO nr")
+    spark.sql(f"INSERT INTO {name} (v) VALUES ('c'), ('d')")
+    given = set(found.rows("nr"))
+    found.delta.restoreToVersion(1)
+    spark.sql(f"INSERT INTO {name} (v) VALUES ('e')")
+    (new,) = spark.sql(f"SELECT id FROM {name} WHERE v = 'e'").collect()
+    assert new.id not in given

@@ -264,6 +264,39 @@ def test_without_the_compatibility_elements_need_no_ids(spark: SparkSession, tab
     assert table.rows("id") == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("mode", ["name", "id"])
+def test_files_with_row_ids_and_change_types(spark: SparkSession, table: Table, mode: str) -> None:
+    """Columns of the files that aren't in the schema have ids too, without which pyiceberg reads no file."""
+    properties = {
+        **UNIFORM,
+        "delta.columnMapping.mode": mode,
+        "delta.enableRowTracking": "true",
+        "delta.enableChangeDataFeed": "true",
+    }
+    for start in (0, 3):
+        frame = spark.range(start, start + 3).selectExpr("id k", "'x' b").coalesce(1)
+        table.write(frame, **(properties if not start else {}))
+
+    def row_ids() -> dict[int, int]:
+        read = spark.read.format("delta").option("readRowIds", "true").load(table.path)
+        return {row.k: row[-2] for row in read.collect()}
+
+    before = row_ids()
+    table.delta.update("k = 1", {"b": "'y'"})
+    table.delta.update("k = 1", {"b": "'z'"})
+    assert_current(table)
+    merge = table.delta.alias("t").merge(spark.range(2, 8).toDF("k").alias("s"), "t.k = s.k")
+    merge.whenMatchedUpdate(set={"b": "'m'"}).whenNotMatchedInsert(values={"k": "s.k"}).execute()
+    assert_current(table)
+    spark.sql(f"INSERT INTO delta.`{table.path}` REPLACE WHERE k = 7 VALUES (7, 'r')")
+    assert_current(table)
+    table.delta.optimize().executeCompaction()
+    assert_current(table)
+    after = row_ids()
+    assert {k: after[k] for k in before} == before
+    assert len(set(after.values())) == 8
+
+
 def test_a_path_with_special_characters(spark: SparkSession, tmp_path: Path) -> None:
     table = Table(spark, tmp_path / "a b%20c=d")
     table.write(spark.createDataFrame([(1, "x/y z%"), (2, "a:b")], "id int, p string"), by=("p",), **UNIFORM)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from ...errors import InvalidArgumentError
-from . import column_mapping, features, nested_ids, properties, type_widening
+from . import column_mapping, features, nested_ids, properties, row_tracking, type_widening
 from .actions import Action, AddFile, Metadata, Protocol
+from .change_data import CHANGE_TYPE
 from .record_count import num_records
 from .schema import ArrayType, Column, DataType, MapType, PrimitiveType, StructType, all_fields, dotted, parse_schema
 
@@ -16,6 +17,9 @@ TAG: Final = "ICEBERG_COMPAT_VERSION"
 """The tag of an `add` whose file has all ids and the partition columns."""
 
 _VERSIONS: Final = (1, 2, 3)
+_CHANGE_TYPE: Final = 2_147_483_543
+_ROW_ID: Final = 2_147_483_540
+_LAST_UPDATED_SEQUENCE_NUMBER: Final = 2_147_483_539
 _TYPES: Final = frozenset(
     "byte short integer long float double string binary boolean timestamp timestamp_ntz date".split()
 )
@@ -39,6 +43,22 @@ def with_ids(metadata: Metadata, old: Metadata | None, protocol: Protocol | None
 def tags(configuration: Mapping[str, str]) -> Mapping[str, str] | None:
     """The tags of a file that was written as the compatibility requires; the name is Delta's."""
     return next(({TAG: str(version)} for version in versions(configuration)), None)
+
+
+def reserved_ids(configuration: Mapping[str, str]) -> dict[str, int]:
+    """The ids, by the names in data files, of columns that aren't in the schema; empty without the compatibility.
+
+    pyiceberg reads no file that has a column without an id. These are the ids that Iceberg's specification reserves
+    for columns of such a meaning.
+    """
+    if not versions(configuration):
+        return {}
+    names = {
+        configuration.get(row_tracking.ROW_ID_COLUMN): _ROW_ID,
+        configuration.get(row_tracking.ROW_COMMIT_VERSION_COLUMN): _LAST_UPDATED_SEQUENCE_NUMBER,
+        CHANGE_TYPE: _CHANGE_TYPE,
+    }
+    return {name: number for name, number in names.items() if name is not None}
 
 
 def with_defaults(configuration: Mapping[str, str]) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import MissingDataFileError
 from ...progress import stage
-from ..protocol import deletion_vectors, features, schema
+from ..protocol import column_mapping, deletion_vectors, features, schema
 from ..protocol.actions import Action, AddFile, DeletionVectorDescriptor, DomainMetadata, Metadata, Protocol
 from ..protocol.schema import IDENTITY_PREFIX, StructType
 from ..table import clustering
@@ -202,8 +202,9 @@ def _later_marks(then: StructType, now: StructType) -> StructType | None:
     """The schema `then` with the high-water marks of `now` where these are further on; `None` if none is."""
     changed = False
     fields = []
+    columns = {column_mapping.physical_name(f): f for f in now.fields}  # a renamed column is the same one
     for f in then.fields:
-        newer = now.get(f.name, case_sensitive=True)
+        newer = columns.get(column_mapping.physical_name(f))
         mark = None if newer is None else newer.metadata.get(_HIGH_WATER_MARK)
         if mark is not None and _STEP in f.metadata:
             known = f.metadata.get(_HIGH_WATER_MARK)

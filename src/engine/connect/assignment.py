@@ -4,9 +4,10 @@ Only the policy ANSI is supported: a value that can't be stored is an error, not
 structs need a session with ANSI casts.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.protocol.schema import (
     BINARY,
@@ -25,7 +26,7 @@ from ...core.protocol.schema import (
     char_varchar,
     dotted,
     quoted,
-    type_json,
+    to_json,
     type_text,
 )
 from ...errors import SchemaMismatchError, UnsupportedEnvironmentError, UnsupportedFeatureError
@@ -113,8 +114,8 @@ def spark_type(data_type: DataType) -> "SparkType":
     """The PySpark type of a type of the log."""
     from pyspark.sql.types import StructType as SparkStruct
 
-    value: Any = type_json(StructType((StructField("c", data_type),)))
-    return SparkStruct.fromJson(value)["c"].dataType
+    # A copy: PySpark changes the metadata that it gets.
+    return SparkStruct.fromJson(json.loads(to_json(StructType((StructField("c", data_type),)))))["c"].dataType
 
 
 def by_name(kept: DataType, new: DataType) -> DataType:

@@ -9,7 +9,16 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ...core.protocol.schema import CHAR_VARCHAR_KEY, DATE, STRING, PrimitiveType, StructField, StructType, arrow_type
+from ...core.protocol.schema import (
+    CHAR_VARCHAR_KEY,
+    COLLATIONS_KEY,
+    DATE,
+    STRING,
+    PrimitiveType,
+    StructField,
+    StructType,
+    arrow_type,
+)
 from ...core.skipping.predicates import (
     And,
     Compare,
@@ -33,7 +42,6 @@ if TYPE_CHECKING:
 _OPERATORS = {"=": "=", "==": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_COLLATIONS = "__COLLATIONS"
 
 
 class _Unknown(Exception):
@@ -271,7 +279,7 @@ def _typed(value: int | str, column: StructField) -> "pa.Scalar":
     import pyarrow as pa
 
     kind = column.data_type
-    if not isinstance(kind, PrimitiveType) or CHAR_VARCHAR_KEY in column.metadata or _COLLATIONS in column.metadata:
+    if not isinstance(kind, PrimitiveType) or {CHAR_VARCHAR_KEY, COLLATIONS_KEY} & column.metadata.keys():
         raise _Unknown
     try:
         if kind.is_integral and isinstance(value, int):

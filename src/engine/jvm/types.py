@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 _WATERMARK = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark in a query. In a table, a query of it would count as having a watermark."""
 _WRITERS_OWN = ("delta.", schemas.DEFAULT_KEY, "EXISTS_DEFAULT", _WATERMARK)
-COLLATIONS_KEY = "__COLLATIONS"
 
 
 def spark_type(schema: schemas.StructType) -> "StructType":
     """The PySpark schema of a table schema."""
     from pyspark.sql.types import StructType
 
-    value: Any = schemas.type_json(schema)
-    return StructType.fromJson(value)
+    # A copy: PySpark changes the metadata that it gets.
+    return StructType.fromJson(json.loads(schemas.to_json(schema)))
 
 
 def table_schema(spark_schema: "StructType") -> schemas.StructType:
@@ -98,4 +97,4 @@ def _without_void(schema: schemas.StructType) -> schemas.StructType:
 
 def has_collation(field: schemas.StructField) -> bool:
     """Whether a string in the column has a collation other than the comparison by bytes."""
-    return COLLATIONS_KEY in field.metadata
+    return schemas.COLLATIONS_KEY in field.metadata

@@ -81,8 +81,13 @@ def has_nested_ids(written: schemas.StructType) -> bool:
 
 
 def plain(schema: schemas.StructType) -> schemas.StructType:
-    """The names and types of the non-void columns, all nullable at every level, without metadata."""
-    bare = column_mapping.transformed(without_void(schema), lambda f, _: replace(f, nullable=True, metadata={}))
+    """The names and types of the non-void columns, all nullable at every level, without metadata but collations."""
+
+    def stripped(field: schemas.StructField, _: schemas.Column) -> schemas.StructField:
+        kept = {key: value for key, value in field.metadata.items() if key == schemas.COLLATIONS_KEY}
+        return replace(field, nullable=True, metadata=kept)
+
+    bare = column_mapping.transformed(without_void(schema), stripped)
     return cast(schemas.StructType, _with_nulls(bare))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.deltalog import DeltaLog
-from ...core.protocol import iceberg_compat, partition_values, paths, properties
+from ...core.protocol import column_mapping, iceberg_compat, partition_values, paths, properties
 from ...core.protocol.actions import AddFile, Metadata, Protocol
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import BINARY, STRING, StructField
@@ -76,6 +76,8 @@ def write_files(
     `StorageError` group. PROTOCOL.md, "Add File", "Per-file Statistics".
     """
     options = options or WriteOptions()
+    ids = iceberg_compat.reserved_ids(metadata.configuration)
+    extra = [replace(f, metadata={column_mapping.ID: ids[f.name]}) if f.name in ids else f for f in extra]
     mapping = with_extra(ColumnMapping.of(protocol, metadata), extra)
     if mapping.active:
         df = renamed(df, without_void(mapping.logical), columns_written(mapping))

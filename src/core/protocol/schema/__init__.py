@@ -10,6 +10,7 @@ from .checks import (
 )
 from .field_metadata import (
     CHAR_VARCHAR_KEY,
+    COLLATIONS_KEY,
     DEFAULT_KEY,
     GENERATION_KEY,
     IDENTITY_PREFIX,
@@ -52,6 +53,7 @@ __all__ = [
     "BOOLEAN",
     "BYTE",
     "CHAR_VARCHAR_KEY",
+    "COLLATIONS_KEY",
     "DATE",
     "DEFAULT_KEY",
     "DOUBLE",

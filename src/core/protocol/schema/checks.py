@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ....errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
-from .field_metadata import CHAR_VARCHAR_KEY, has_lengths_inside
+from .field_metadata import CHAR_VARCHAR_KEY, COLLATIONS_KEY, has_lengths_inside
 from .lookup import all_fields
 from .names import dotted
 from .serialization import type_text
@@ -65,11 +65,13 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
                 parameters={"duplicateCols": name},
             )
         seen.add(name)
-        if not isinstance(field.data_type, PrimitiveType) or field.data_type in (VOID, VARIANT):
+        collated = COLLATIONS_KEY in field.metadata
+        if not isinstance(field.data_type, PrimitiveType) or field.data_type in (VOID, VARIANT) or collated:
+            kind = type_text(field.data_type)
             raise InvalidArgumentError(
-                f"a table can't be partitioned by {name!r}, which has the type {type_text(field.data_type)}",
+                f"a table can't be partitioned by {name!r}, which has the type {kind}{' with a collation' * collated}",
                 condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
-                parameters={"name": name, "dataType": type_text(field.data_type)},
+                parameters={"name": name, "dataType": kind},
             )
     if partition_columns and len(seen) == len(schema):
         raise InvalidArgumentError(

@@ -5,6 +5,7 @@ import re
 from .types import StructField
 
 CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
+COLLATIONS_KEY = "__COLLATIONS"
 INVARIANTS_KEY = "delta.invariants"
 GENERATION_KEY = "delta.generationExpression"
 DEFAULT_KEY = "CURRENT_DEFAULT"
