@@ -211,9 +211,7 @@ def check_shape(metadata: Metadata, table: str, old: Metadata | None) -> None:
     schema.check_no_duplicates(columns)
     schema.check_partition_columns(columns, metadata.partition_columns)
     if properties.TableProperties.of(metadata).column_mapping_mode == "none":
-        # When column mapping ends, no name is accepted because the table has it.
-        kept = old is not None and column_mapping.mode_of(old) == "none"
-        known = schema.parse_schema(old.schema_string) if old is not None and kept else schema.StructType()
+        known = schema.StructType() if old is None else schema.parse_schema(old.schema_string)
         schema.check_parquet_names(columns, known)
 
 

@@ -13,7 +13,14 @@ from ...core.protocol import column_mapping, in_commit_timestamps, row_tracking
 from ...core.protocol.actions import Action, DomainMetadata, Metadata, RemoveFile
 from ...core.protocol.column_mapping import transformed, without_mapping
 from ...core.protocol.deletion_vectors import path_of
-from ...core.protocol.schema import TYPE_CHANGES_KEY, StructField, StructType, parse_schema, to_json
+from ...core.protocol.schema import (
+    TYPE_CHANGES_KEY,
+    StructField,
+    StructType,
+    check_parquet_names,
+    parse_schema,
+    to_json,
+)
 from ...core.table.feature_removal import Plan, constraints, type_changed
 from ...core.table.snapshot import Snapshot
 from ...core.txn.operation import Operation
@@ -88,8 +95,13 @@ def change_properties(log: DeltaLog, changes: Mapping[str, str] | None = None, *
 
 
 def remove_mapping(spark: SparkSession, log: DeltaLog, options: CommitOptions) -> None:
-    """Rewrite all data files with the logical column names, and disable column mapping."""
-    _rewrite(spark, log, _unmapped(log.snapshot().metadata), "REMOVE COLUMN MAPPING", options)
+    """Rewrite all data files with the logical column names, and disable column mapping.
+
+    Raises InvalidArgumentError for a name that needs column mapping: other commands would refuse the table.
+    """
+    metadata = log.snapshot().metadata
+    check_parquet_names(parse_schema(metadata.schema_string), StructType())
+    _rewrite(spark, log, _unmapped(metadata), "REMOVE COLUMN MAPPING", options)
 
 
 def _unmapped(metadata: Metadata) -> Metadata:

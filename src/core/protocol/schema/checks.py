@@ -67,9 +67,9 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
         seen.add(name)
         collated = COLLATIONS_KEY in field.metadata
         if not isinstance(field.data_type, PrimitiveType) or field.data_type in (VOID, VARIANT) or collated:
-            kind = type_text(field.data_type)
+            kind = f"{type_text(field.data_type)} with a collation" if collated else type_text(field.data_type)
             raise InvalidArgumentError(
-                f"a table can't be partitioned by {name!r}, which has the type {kind}{' with a collation' * collated}",
+                f"a table can't be partitioned by {name!r}, which has the type {kind}",
                 condition="DELTA_INVALID_PARTITION_COLUMN_TYPE",
                 parameters={"name": name, "dataType": kind},
             )
