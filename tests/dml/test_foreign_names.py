@@ -37,3 +37,5 @@ def test_commands_on_columns_with_spaces(spark: SparkSession, tmp_path: Path, mo
     if mode == "none":
         with pytest.raises(InvalidArgumentError, match="the column `y z` has ' '"):
             spark.sql(f"ALTER TABLE {name} ADD COLUMN `y z` INT")
+    spark.sql(f"RESTORE TABLE {name} TO VERSION AS OF 0")
+    assert sorted(row["a b"] for row in table.read().collect()) == [1, 2, 3]
