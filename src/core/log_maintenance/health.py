@@ -125,19 +125,22 @@ class _Examination:
         return self._snapshot(version, header, tail, base)
 
     def _versions(self, segment: Segment) -> Iterator[Snapshot]:
-        """The version of a segment's base, if there is one, and each later one."""
+        """The version of a segment's base, if there is one, and each later one, from the first that can be read on."""
         base, entries = self._base(segment)
+        header, tail = Header(), CommitOverlay(self._table)
         state: Snapshot | None = None
         if base is not None:
-            state = self._snapshot(base.version, base.header, CommitOverlay(self._table), base)
+            state = self._snapshot(base.version, base.header, tail, base)
             state.totals()  # later versions count from here
             yield state
         for version, actions in self._commits(entries[0].version, self._newest) if entries else ():
-            if state is None:
-                header, tail = Header().after(actions), CommitOverlay(self._table).extend(actions)
-                state = self._snapshot(version, header, tail, None)
-            else:
+            if state is not None:
                 state = state.after(version, [actions], timestamp=self._timestamp(version))
+            else:
+                header, tail = header.after(actions), tail.extend(actions)
+                if version < self._newest and (header.protocol is None or header.metadata is None):
+                    continue  # the first commits of a log of another writer may lack them
+                state = self._snapshot(version, header, tail, None)
             yield state
 
     def _base(self, segment: Segment) -> "tuple[CheckpointState | None, Sequence[LogEntry]]":

@@ -199,6 +199,13 @@ def test_a_commit_that_lost_a_line_before_later_commits_were_made(checkpoints: t
     assert "the number of files is 1, the checksum says 2" in found[0].message
 
 
+def test_a_log_whose_first_commit_has_no_metadata() -> None:
+    builder = LogBuilder().commit(add("0")).commit(Protocol(1, 2), metadata(), add("1")).commit(add("2"))
+    held = builder.log().snapshot()
+    builder.write(crc_name(2), checksum.serialise(checksum.of(held, held.totals())))
+    assert not builder.log().health().problems
+
+
 def test_earlier_checksums_of_a_table_whose_removed_files_were_never_there() -> None:
     """Totals that are computed from the version before would be wrong."""
     builder = table(8, 3)
