@@ -10,7 +10,7 @@ from ...core.protocol import column_mapping
 from ...core.protocol import schema as schemas
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 _WATERMARK = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark in a query. In a table, a query of it would count as having a watermark."""
@@ -23,6 +23,11 @@ def spark_type(schema: schemas.StructType) -> "StructType":
 
     # A copy: PySpark changes the metadata that it gets.
     return StructType.fromJson(json.loads(schemas.to_json(schema)))
+
+
+def column_type(field: schemas.StructField) -> "DataType":
+    """The PySpark type of a column, with its collations."""
+    return spark_type(schemas.StructType((field,)))[0].dataType
 
 
 def table_schema(spark_schema: "StructType") -> schemas.StructType:

@@ -20,7 +20,7 @@ from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import sql_of
 from ..jvm.connection.sessions import is_classic
 from ..jvm.registry.classes import class_name
-from ..jvm.types import has_collation, spark_type, table_schema
+from ..jvm.types import column_type, has_collation, spark_type, table_schema
 from . import checks, subqueries
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -
     column = Gateway.of(spark).column(value)
     value_type = _type_of(value)
     if value_type == field.data_type and has_collation(field):
-        return column.cast(spark_type(schemas.StructType((field,)))[0].dataType)
+        return column.cast(column_type(field))
     if policy != "ANSI" or value_type == field.data_type:
         return column
     return _Casts(spark, field).casted(column, value_type, field.data_type)

@@ -13,12 +13,11 @@ from ...core.protocol import schema as schemas
 from ...core.protocol.column_mapping import ColumnMapping
 from ...core.protocol.schema import quoted
 from ...settings.spark_own import PARQUET_FIELD_IDS
-from ..jvm.types import has_void, read_schema, spark_type
+from ..jvm.types import column_type, has_void, read_schema
 from .conform import without_void
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
 
 BY_ID = {PARQUET_FIELD_IDS.key: "true"}
 """The reader option by which Spark finds columns by their Parquet field IDs."""
@@ -160,13 +159,9 @@ def _named(value: "Column", value_type: schemas.DataType, wanted: schemas.DataTy
                     quoted(to.name), _named(value.getField(field.name), field.data_type, to.data_type)
                 )
             return result.dropFields(*(quoted(f.name) for f in value_type))
-    return value.cast(_spark_type(wanted))
+    return value.cast(column_type(schemas.StructField("c", wanted)))
 
 
 def _differs(value_type: schemas.DataType, wanted: schemas.DataType) -> bool:
     """Whether the metadata of nested fields differs between equal types."""
     return bool(schemas.type_json(value_type) != schemas.type_json(wanted))
-
-
-def _spark_type(data_type: schemas.DataType) -> "DataType":
-    return spark_type(schemas.StructType((schemas.StructField("c", data_type),)))["c"].dataType

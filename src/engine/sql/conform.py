@@ -37,7 +37,7 @@ from ..connect import assignment
 from ..jvm import plans
 from ..jvm.connection import settings
 from ..jvm.connection.sessions import is_classic
-from ..jvm.types import has_collation, spark_type, table_schema
+from ..jvm.types import column_type, has_collation, spark_type, table_schema
 from . import fill
 from .char_columns import with_lengths
 from .checks import checked, enforced
@@ -110,7 +110,7 @@ def _assigned(df: "DataFrame", schema: StructType, new_schema: StructType, table
 def _collated(df: "DataFrame", schema: StructType) -> "DataFrame":
     """`df` with the collations of its columns in the table: those of the schema's types aren't compared."""
     values = {
-        field.name: df[quoted(field.name)].cast(spark_type(StructType((field,)))[0].dataType)
+        field.name: df[quoted(field.name)].cast(column_type(field))
         for field in schema
         if has_collation(field) and field.data_type != VOID
     }

@@ -18,7 +18,7 @@ from ..jvm.connection import sessions
 from ..jvm.connection.frames import analyzed, internal_rows
 from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.registry.classes import class_name
-from ..jvm.types import spark_type, table_schema
+from ..jvm.types import column_type, table_schema
 from . import assigned_values, subqueries
 from .violations import translated
 
@@ -347,7 +347,7 @@ def reshaped(
             field = value_type.get(struct_field.name)
             kept = None if rest is None else rest.getField(struct_field.name)
             if field is None:
-                of_type = spark_type(schemas.StructType((struct_field,)))[0].dataType
+                of_type = column_type(struct_field)
                 inner = F.lit(None).cast(of_type) if kept is None else kept
             else:
                 inner = reshaped(value.getField(field.name), field.data_type, struct_field.data_type, kept)
@@ -372,7 +372,7 @@ def literal_null(field: schemas.StructField) -> "Column":
     """A null of the column's type."""
     from pyspark.sql import functions as F
 
-    return F.lit(None).cast(spark_type(schemas.StructType((field,)))[0].dataType)
+    return F.lit(None).cast(column_type(field))
 
 
 def column_named(name: str) -> "Column":
