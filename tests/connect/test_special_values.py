@@ -28,6 +28,29 @@ def test_partitions_by_time_in_several_zones(spark: Any, table: Table, conf: Any
     assert table.rows("id") == [1]
 
 
+def test_collations_stay_and_compare(spark: Any, table: Table) -> None:
+    """The values of commands get the collation of their column, in structs too."""
+    lower = "collate UTF8_LCASE"
+    frame = spark.sql(
+        f"select id, 'abc' {lower} s, named_struct('x', 'abc' {lower}, 'y', id) n, array('ABC' {lower}) a, 'p' p "
+        "from range(3)"
+    )
+    table.write(frame)
+
+    def ids(condition: str) -> list[int]:
+        return sorted(row.id for row in table.read().where(condition).collect())
+
+    assert ids("s = 'ABC' and n.x = 'ABC' and array_contains(a, 'abc')") == [0, 1, 2]
+    table.delta.update("s = 'ABC' and id = 0", {"s": "upper(s) || 'd'", "n.x": F.lit("New"), "p": "s"})
+    assert ids("s = 'abcD' and n.x = 'nEW' and p = 'abc'") == [0]
+    assert ids("p = 'ABC'") == [], "a column without a collation"
+    merge = table.delta.alias("t").merge(spark.sql("select 1l id, 'Def' v, 'G' w").alias("q"), "t.id = q.id")
+    merge.whenMatchedUpdate(set={"s": "q.v", "n.x": "q.w", "p": "t.s"}).execute()
+    assert ids("s = 'dEF' and n.x = 'g' and p = 'abc'") == [1]
+    table.delta.delete("s = 'ABC'")
+    assert ids("true") == [0, 1]
+
+
 def test_names_that_need_quotes(spark: Any, table: Table) -> None:
     frame = spark.sql("select 1 `a.b`, 2 `select`, 3 `x y`, 4 `_metadata`, 5 `a``c`, 'p' `p.q`")
     table.write(frame, by=("p.q",), **{"delta.columnMapping.mode": "name"})

@@ -27,6 +27,7 @@ from .schema import (
     parse_schema,
     to_json,
     type_text,
+    with_name,
 )
 
 Mode = Literal["none", "name", "id"]
@@ -158,7 +159,7 @@ def transformed(data_type: DataType, change: Change, at: Column = ()) -> DataTyp
 
 
 def _with_names(schema: StructType, name_of: Callable[[StructField], str]) -> StructType:
-    return cast(StructType, transformed(schema, lambda f, _: replace(f, name=name_of(f))))
+    return cast(StructType, transformed(schema, lambda f, _: with_name(f, name_of(f))))
 
 
 def _translated(

@@ -16,6 +16,7 @@ from ..protocol.column_mapping import MODE, mode_of, transformed
 from ..protocol.features import supported
 from ..protocol.schema import (
     CHAR_VARCHAR_KEY,
+    COLLATIONS_KEY,
     DEFAULT_KEY,
     GENERATION_KEY,
     IDENTITY_PREFIX,
@@ -31,11 +32,13 @@ from ..protocol.schema import (
     check_no_duplicates,
     dotted,
     has_lengths_inside,
+    has_same_type,
     lengths_inside,
     parse_schema,
     to_json,
     type_text,
     unquoted,
+    with_name,
 )
 from .columns import resolved, type_at, with_struct, with_type
 
@@ -95,7 +98,7 @@ class NewColumn:
 class ColumnChange:
     """The changes of a column; `None` keeps the current value. `default` is SQL; the empty string removes the default.
 
-    Only the type and the char or varchar length of the field `type` are used.
+    Only the type of the field `type` is used, with its collation and its char or varchar length.
     """
 
     column: Column
@@ -190,7 +193,7 @@ def renamed(metadata: Metadata, column: Column, new_name: str) -> Metadata:
             condition="FIELD_ALREADY_EXISTS",
             parameters={"duplicateCols": new_name},
         )
-    changed = transformed(schema, lambda f, name: replace(f, name=new_name) if name == at else f)
+    changed = transformed(schema, lambda f, name: with_name(f, new_name) if name == at else f)
     partition = tuple(new_name if (name,) == at else name for name in metadata.partition_columns)
 
     def follow(name: Column) -> Column:
@@ -281,6 +284,10 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
         if len(at) > 1 and top is not None and has_lengths_inside(top):
             raise lengths_inside(top.name)
         current = struct_field or StructField(at[-1], type_at(schema, at))
+        new_collation = _collation(StructType((change.type,)), (change.type.name,))
+        if struct_field is None and _collation(schema, at) != new_collation:
+            message = f"the collation of {dotted(at)} can't be changed alone: use REPLACE COLUMNS"
+            raise _type_change_refused(at, current, change.type, message)
         check_type(metadata, protocol, at, current, change.type)
         schema = recorded(with_type(schema, at, change.type), schema)
     if struct_field is None:
@@ -328,6 +335,14 @@ def altered(metadata: Metadata, protocol: Protocol, change: ColumnChange) -> Met
     return replace(metadata, schema_string=to_json(schema))
 
 
+def _collation(schema: StructType, at: Column) -> str | None:
+    """The collation of a string, which may be inside an array or a map: the field around it has it."""
+    fields = ((name, field) for name, field in all_fields(schema) if at[: len(name)] == name)
+    around, field = max(fields, key=lambda found: len(found[0]))
+    collation: str | None = field.metadata.get(COLLATIONS_KEY, {}).get(".".join((field.name, *at[len(around) :])))
+    return collation
+
+
 def _check_takes_default(field: StructField, at: Column) -> None:
     if GENERATION_KEY in field.metadata or any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
         raise InvalidArgumentError(f"the generated column {dotted(at)} can't have a default")
@@ -335,8 +350,7 @@ def _check_takes_default(field: StructField, at: Column) -> None:
 
 def check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructField, new: StructField) -> None:
     """Check that the column's type may become that of `new`, given the existing data."""
-    lengths = char_varchar(old), char_varchar(new)
-    if old.data_type == new.data_type and lengths[0] == lengths[1]:
+    if has_same_type(old, new):
         return
     if GENERATION_KEY in old.metadata or any(key.startswith(IDENTITY_PREFIX) for key in old.metadata):
         raise InvalidArgumentError(f"the type of the generated column {dotted(at)} can't be changed")
@@ -352,7 +366,7 @@ def check_type(metadata: Metadata, protocol: Protocol, at: Column, old: StructFi
         )
     prefix = f"the column {dotted(at)} can't be changed from {_shown(old)} to {_shown(new)}"
     if old.data_type == new.data_type == STRING:
-        (before, after) = lengths
+        before, after = char_varchar(old), char_varchar(new)
         if after is None or (
             before is not None and before[1] <= after[1] and (after[0] == "varchar" or before == after)
         ):

@@ -6,7 +6,21 @@ from typing import cast
 
 from ...errors import InvalidArgumentError
 from ..protocol.column_mapping import transformed
-from ..protocol.schema import CHAR_VARCHAR_KEY, ArrayType, Column, DataType, MapType, StructField, StructType, dotted
+from ..protocol.schema import (
+    CHAR_VARCHAR_KEY,
+    COLLATIONS_KEY,
+    ArrayType,
+    Column,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    dotted,
+    with_name,
+)
+
+OF_TYPE = (CHAR_VARCHAR_KEY, COLLATIONS_KEY)
+"""The keys of a field's metadata that belong to its type."""
 
 
 def resolved(schema: StructType, column: Column) -> tuple[Column, StructField | None]:
@@ -78,14 +92,15 @@ def with_struct(schema: StructType, at: Column, struct: StructType) -> StructTyp
 
 
 def with_type(schema: StructType, at: Column, new: StructField) -> StructType:
-    """The schema with a column changed to the type of `new`, and to its char or varchar length if it is a field."""
+    """The schema with a column changed to the type of `new`; if it is a field, to its length and collation too."""
     retyped = cast(StructType, rebuilt(schema, at, lambda _: new.data_type))
 
-    def declared(field: StructField, name: Column) -> StructField:
+    def changed(field: StructField, name: Column) -> StructField:
         if name != at:
             return field
-        kept = {key: value for key, value in field.metadata.items() if key != CHAR_VARCHAR_KEY}
-        length = {key: value for key, value in new.metadata.items() if key == CHAR_VARCHAR_KEY}
-        return field if field.metadata == {**kept, **length} else replace(field, metadata={**kept, **length})
+        kept = {key: value for key, value in field.metadata.items() if key not in OF_TYPE}
+        declared = {key: value for key, value in with_name(new, field.name).metadata.items() if key in OF_TYPE}
+        metadata = {**kept, **declared}
+        return field if field.metadata == metadata else replace(field, metadata=metadata)
 
-    return cast(StructType, transformed(retyped, declared))
+    return cast(StructType, transformed(retyped, changed))

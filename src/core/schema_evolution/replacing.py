@@ -5,7 +5,6 @@ from dataclasses import replace
 from ...errors import InvalidArgumentError
 from ..protocol.actions import Metadata, Protocol
 from ..protocol.schema import (
-    CHAR_VARCHAR_KEY,
     IDENTITY_PREFIX,
     ArrayType,
     Column,
@@ -13,13 +12,15 @@ from ..protocol.schema import (
     MapType,
     StructField,
     StructType,
-    char_varchar,
     check_no_duplicates,
     dotted,
+    has_same_type,
     parse_schema,
     to_json,
+    with_name,
 )
 from .changes import COMMENT, NewColumn, check_addable, check_type, recorded
+from .columns import OF_TYPE
 
 
 def columns_replaced(metadata: Metadata, protocol: Protocol, columns: StructType) -> Metadata:
@@ -55,8 +56,9 @@ def _struct_replaced(
         name = (*at, known.name)
         if known.nullable and not field.nullable:
             raise _columns_not_replaced(f"the column {dotted(name)} may contain nulls and can't be made NOT NULL")
-        new_metadata = {key: value for key, value in known.metadata.items() if key != CHAR_VARCHAR_KEY}
-        new_metadata |= {key: field.metadata[key] for key in (COMMENT, CHAR_VARCHAR_KEY) if key in field.metadata}
+        new_metadata = {key: value for key, value in known.metadata.items() if key not in OF_TYPE}
+        declared = with_name(field, known.name).metadata
+        new_metadata |= {key: declared[key] for key in (COMMENT, *OF_TYPE) if key in declared}
         inside = _type_replaced(metadata, protocol, known, field, name)
         fields.append(replace(known, data_type=inside, nullable=field.nullable, metadata=new_metadata))
     return StructType(tuple(fields))
@@ -76,7 +78,7 @@ def _type_replaced(metadata: Metadata, protocol: Protocol, old: StructField, new
     if isinstance(before, MapType) and isinstance(after, MapType):
         key, value = inner("key", before.key_type, after.key_type), inner("value", before.value_type, after.value_type)
         return replace(before, key_type=key, value_type=value)
-    if before != after or char_varchar(old) != char_varchar(new):
+    if not has_same_type(old, new):
         try:
             check_type(metadata, protocol, at, old, new)
         except InvalidArgumentError as error:

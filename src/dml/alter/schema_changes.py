@@ -112,11 +112,11 @@ def _altered(command: Command, change: ColumnChange, old: Metadata, new: Metadat
     """Check one change of a column, and return its parameters for `commitInfo`."""
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(new.schema_string)
     exact, field = resolved(after, change.column)
-    if type_at(before, exact) != type_at(after, exact):
+    was = resolved(before, change.column)[1]
+    collated = field is not None and was is not None and schemas.has_other_collations(was, field)
+    if collated or type_at(before, exact) != type_at(after, exact):
         _check_unused(command, change.column, "given another type")
-    logged_field = (
-        _inside(after, exact) if field is None else _before_its_record(field, resolved(before, change.column)[1])
-    )
+    logged_field = _inside(after, exact) if field is None else _before_its_record(field, was)
     if change.default:
         check_default(command.spark, logged_field, change.default)
     parameters: dict[str, Any] = {"column": _logged_column(exact, logged_field)}
@@ -139,7 +139,7 @@ def replace_columns(
     before, after = schemas.parse_schema(old.schema_string), schemas.parse_schema(changed.schema_string)
     for field in before:
         known = after.get(field.name)
-        if known is not None and known.data_type != field.data_type:
+        if known is not None and (known.data_type != field.data_type or schemas.has_other_collations(field, known)):
             _check_unused(command, (field.name,), "given another type")
     logged = [_logged_column((f.name,), f) for f in columns]
     return _commit(command, changed, Operation("REPLACE COLUMNS", {"columns": logged}))

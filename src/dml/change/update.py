@@ -180,8 +180,8 @@ class _Updated:
                 F.when(frame[self.command.names.matches], value.column(frame, fields[path])).alias(self.new[path])
                 for path, value in self.values.items()
             ]
-            types = {self.new[path]: f.data_type for path, f in fields.items()}
-            return assigned_values.stored(frame.select("*", *new), types, self.command.log.table)
+            columns = {self.new[path]: f for path, f in fields.items()}
+            return assigned_values.stored(frame.select("*", *new), columns, self.command.log.table)
 
     def after(self, frame: DataFrame, changed: Column, extra_columns: Sequence[str] = ()) -> DataFrame:
         """The rows with the new values where `changed` is TRUE, and the caller's `extra_columns`.

@@ -1,13 +1,12 @@
 """The columns that an UPDATE or a MERGE clause assigns, and the resulting column values."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from ...core.protocol.schema import StructField, StructType, dotted, find
+from ...core.protocol.schema import StructField, StructType, dotted, find, with_name
 from ...engine.read.scan import Alias
 from ...errors import InvalidArgumentError, SchemaMismatchError
 
@@ -57,7 +56,7 @@ def field_of(path: Path, columns: StructType) -> StructField:
     """The field at `path`, a result of `path_of`; its name is the full dotted name."""
     known = find(columns, path, case_sensitive=True)
     assert known is not None
-    return replace(known[1], name=dotted(path))
+    return with_name(known[1], dotted(path))
 
 
 def check_distinct(paths: Sequence[Path], *, command: str = "UPDATE") -> None:

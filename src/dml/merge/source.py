@@ -11,12 +11,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ...core.protocol import schema
-from ...core.protocol.schema import CHAR_VARCHAR_KEY, PrimitiveType, StructField
+from ...core.protocol.schema import CHAR_VARCHAR_KEY, PrimitiveType, StructField, has_collation
 from ...core.skipping import predicates
 from ...core.skipping.predicates import Predicate
 from ...engine.jvm import plans
 from ...engine.jvm.connection import settings
-from ...engine.jvm.types import frame_schema, has_collation, table_schema
+from ...engine.jvm.types import frame_schema, table_schema
 from ...engine.read import pinning
 from ...engine.sql.resolution import Equality, Local, column_named, local, picked
 from ...engine.sql.stored_frame import StoredFrame

@@ -19,9 +19,10 @@ from ...core.protocol.schema import PrimitiveType, StructType, dotted, quoted
 from ...core.schema_evolution import merging
 from ...core.txn.operation import Operation
 from ...engine.connect import assignment, client, public_columns
-from ...engine.jvm.types import frame_schema, table_schema
+from ...engine.jvm.types import column_type, frame_schema, table_schema
 from ...engine.read import pinning
 from ...engine.read.scan import Alias
+from ...engine.sql.collations import collated_value
 from ...engine.sql.hidden_names import free_names
 from ...engine.sql.resolution import column_named, literal_null, reshaped
 from ...engine.sql.violations import translated
@@ -196,11 +197,13 @@ class _Merge:
         keeps = clause.is_star and clause.action == "update"
         casted = {}
         for (path, value), new in zip(assigned, types, strict=True):
-            to = field_of(path, self.columns).data_type
-            if isinstance(to, PrimitiveType) and isinstance(new.data_type, PrimitiveType):
-                if new.data_type != to:
-                    assignment.check_settings(self._source, self._command.log.table, dotted(path))
-                    value = value.cast(assignment.spark_type(to))
+            column = field_of(path, self.columns)
+            to = column.data_type
+            if new.data_type == to:
+                value = collated_value(value, column)
+            elif isinstance(to, PrimitiveType) and isinstance(new.data_type, PrimitiveType):
+                assignment.check_settings(self._source, self._command.log.table, dotted(path))
+                value = value.cast(column_type(column))
             elif self._evolve:  # structs of the source may lack fields of the table's structs
                 value = reshaped(value, new.data_type, to, self._kept(path[0]) if keeps else None)
             casted[path] = value
@@ -218,7 +221,7 @@ class _Merge:
         if field is None or before is None or field.data_type == before.data_type:
             return kept
         wider = merging.as_nullable(StructType((field,))).fields[0]
-        return reshaped(kept, before.data_type, field.data_type).cast(assignment.spark_type(wider.data_type))
+        return reshaped(kept, before.data_type, field.data_type).cast(column_type(wider))
 
     def _target(self, numbers: Sequence[int]) -> DataFrame:
         """The rows of some files, with a struct of their columns, whose name no column of the source has."""

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _WATERMARK = "spark.watermarkDelayMs"
 """The metadata of a column with a watermark in a query. In a table, a query of it would count as having a watermark."""
+_WITH_LENGTH = re.compile(r"(var)?char\(\d+\)")
+_COLLATED = "string collate "
+_STRING = re.compile(rf"{_WITH_LENGTH.pattern}|{_COLLATED}.*")
 _WRITERS_OWN = ("delta.", schemas.DEFAULT_KEY, "EXISTS_DEFAULT", _WATERMARK)
 
 
@@ -39,11 +42,11 @@ def table_schema(spark_schema: "StructType") -> schemas.StructType:
 
 def declared(columns: "StructType") -> schemas.StructType:
     """The table schema of columns that a user declares: char and varchar are strings with their length as metadata."""
-    plain = schemas.parse_schema(json.dumps(_with_strings(columns.jsonValue())))
+    plain = schemas.parse_schema(json.dumps(_with_strings(columns.jsonValue(), _WITH_LENGTH)))
     fields = []
     for field, column in zip(plain, columns, strict=True):
         declared_type = column.dataType.jsonValue()
-        if _with_strings(declared_type) != declared_type:
+        if _with_strings(declared_type, _WITH_LENGTH) != declared_type:
             field = replace(
                 field, metadata={**field.metadata, schemas.CHAR_VARCHAR_KEY: column.dataType.simpleString()}
             )
@@ -51,13 +54,25 @@ def declared(columns: "StructType") -> schemas.StructType:
     return schemas.StructType(tuple(fields))
 
 
-def _with_strings(kind: Any) -> Any:
-    """The JSON of a type in which char and varchar are replaced by string."""
+def type_of_json(text: str) -> schemas.DataType:
+    """The type of an expression from Spark's JSON, without collations and lengths of strings."""
+    kind = _with_strings(json.loads(text), _STRING)
+    field = {"name": "value", "type": kind, "nullable": True, "metadata": {}}
+    return schemas.parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
+
+
+def is_collated(text: str) -> bool:
+    """Whether a string in a type, in Spark's JSON, has a collation, or several of which none applies."""
+    return _COLLATED in text
+
+
+def _with_strings(kind: Any, replaced: re.Pattern[str]) -> Any:
+    """The JSON of a type in which each primitive type that matches is replaced by string."""
     if isinstance(kind, str):
-        return "string" if re.fullmatch(r"(var)?char\(\d+\)", kind) else kind
+        return "string" if replaced.fullmatch(kind) else kind
     if kind["type"] == "struct":
-        return {**kind, "fields": [{**f, "type": _with_strings(f["type"])} for f in kind["fields"]]}
-    inside = {key: _with_strings(kind[key]) for key in ("elementType", "keyType", "valueType") if key in kind}
+        return {**kind, "fields": [{**f, "type": _with_strings(f["type"], replaced)} for f in kind["fields"]]}
+    inside = {key: _with_strings(kind[key], replaced) for key in ("elementType", "keyType", "valueType") if key in kind}
     return {**kind, **inside}
 
 
@@ -72,6 +87,12 @@ def read_schema(schema: schemas.StructType) -> schemas.StructType:
     A void inside an array or a map stays: Delta does not support it, and Spark refuses it with an error.
     """
     return _without_void(frame_schema(schema))
+
+
+def has_same_columns(one: schemas.StructType, other: schemas.StructType) -> bool:
+    """Whether two schemas have the same names, types, collations and NOT NULL; comments may differ."""
+    bare, other_bare = (_without_metadata(each, lambda key: key != schemas.COLLATIONS_KEY) for each in (one, other))
+    return bare == other_bare
 
 
 def has_void(schema: schemas.StructType) -> bool:
@@ -98,8 +119,3 @@ def _without_void(schema: schemas.StructType) -> schemas.StructType:
         elif field.data_type != schemas.VOID:
             kept.append(field)
     return schemas.StructType(tuple(kept))
-
-
-def has_collation(field: schemas.StructField) -> bool:
-    """Whether a string in the column has a collation other than the comparison by bytes."""
-    return schemas.COLLATIONS_KEY in field.metadata

@@ -3,7 +3,6 @@
 MERGE resolves its values over two frames (`resolution`), and casts them by the same function.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -20,8 +19,9 @@ from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import sql_of
 from ..jvm.connection.sessions import is_classic
 from ..jvm.registry.classes import class_name
-from ..jvm.types import column_type, has_collation, spark_type, table_schema
+from ..jvm.types import column_type, is_collated, spark_type, table_schema, type_of_json
 from . import checks, subqueries
+from .collations import collated
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -66,10 +66,11 @@ def cast(spark: "SparkSession", value: JavaObject, field: schemas.StructField) -
     """
     policy = settings.of(spark, STORE_ASSIGNMENT).upper()
     column = Gateway.of(spark).column(value)
-    value_type = _type_of(value)
-    if value_type == field.data_type and has_collation(field):
-        return column.cast(column_type(field))
-    if policy != "ANSI" or value_type == field.data_type:
+    in_json = str(value.dataType().json())
+    value_type = type_of_json(in_json)
+    if value_type == field.data_type:
+        return column.cast(column_type(field)) if is_collated(in_json) or schemas.collations(field) else column
+    if policy != "ANSI":
         return column
     return _Casts(spark, field).casted(column, value_type, field.data_type)
 
@@ -132,11 +133,6 @@ class _Casts:
         return value
 
 
-def _type_of(expression: JavaObject) -> schemas.DataType:
-    field = {"name": "value", "type": json.loads(expression.dataType().json()), "nullable": True, "metadata": {}}
-    return schemas.parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type
-
-
 def name_parts(frame: "DataFrame", name: str) -> tuple[str, ...]:
     """The parts of a column's name, parsed by Spark. Raises Spark's AnalysisException for an invalid name."""
     if not is_classic(frame.sparkSession):
@@ -193,11 +189,16 @@ def resolved(
     ]
 
 
-def stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str) -> "DataFrame":
+def stored(df: "DataFrame", columns: Mapping[str, schemas.StructField], table: str) -> "DataFrame":
     """`df` with some columns converted to the types of table columns, by Spark's store assignment.
 
     Struct fields are matched by name. Raises SchemaMismatchError for a type that can't be stored.
     """
+    types = {name: field.data_type for name, field in columns.items()}
+    return collated(_stored(df, types, table), (schemas.with_name(field, name) for name, field in columns.items()))
+
+
+def _stored(df: "DataFrame", columns: Mapping[str, schemas.DataType], table: str) -> "DataFrame":
     frame_fields = table_schema(df.schema)
     if all(columns.get(f.name, f.data_type) == f.data_type for f in frame_fields):
         return df

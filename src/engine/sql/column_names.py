@@ -33,7 +33,7 @@ def columns_read(mapping: ColumnMapping) -> schemas.StructType:
         kept = {key: value for key, value in field.metadata.items() if not key.startswith("parquet.field.")}
         if schemas.has_lengths_inside(field):
             del kept[schemas.CHAR_VARCHAR_KEY]  # it has the logical names
-        return replace(field, name=column_mapping.physical_name(field), metadata={**kept, **field_id})
+        return schemas.with_name(replace(field, metadata={**kept, **field_id}), column_mapping.physical_name(field))
 
     return read_schema(cast(schemas.StructType, column_mapping.transformed(mapping.logical, named)))
 

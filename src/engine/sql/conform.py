@@ -37,10 +37,11 @@ from ..connect import assignment
 from ..jvm import plans
 from ..jvm.connection import settings
 from ..jvm.connection.sessions import is_classic
-from ..jvm.types import column_type, has_collation, spark_type, table_schema
+from ..jvm.types import spark_type, table_schema
 from . import fill
 from .char_columns import with_lengths
 from .checks import checked, enforced
+from .collations import collated
 from .fill import ALONE, Turn
 from .replaced_columns import replaced
 from .violations import translated
@@ -86,7 +87,7 @@ def conform(
         if shape != data:
             df = df.to(spark_type(shape))
         df = _assigned(df, wanted_schema, shape, table)
-        df = _collated(df, wanted_schema)
+        df = collated(df, wanted_schema)
         df = without_empty(df, wanted_schema, partition_columns)
         if computed:
             stored = StructType((*without_void(schema).fields, *more))
@@ -105,16 +106,6 @@ def _assigned(df: "DataFrame", schema: StructType, new_schema: StructType, table
     if not is_classic(df.sparkSession):
         return assignment.assigned(df, stored, new_schema, table, checked)
     return plans.assigned(df, to_json(stored), table)
-
-
-def _collated(df: "DataFrame", schema: StructType) -> "DataFrame":
-    """`df` with the collations of its columns in the table: those of the schema's types aren't compared."""
-    values = {
-        field.name: df[quoted(field.name)].cast(column_type(field))
-        for field in schema
-        if has_collation(field) and field.data_type != VOID
-    }
-    return replaced(df, values) if values else df
 
 
 def without_empty(df: "DataFrame", schema: StructType, partition_columns: Sequence[str]) -> "DataFrame":

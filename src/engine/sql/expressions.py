@@ -13,7 +13,6 @@ from ...core.protocol.schema import (
     StructType,
     contains,
     dotted,
-    parse_schema,
     to_json,
     type_text,
 )
@@ -25,7 +24,7 @@ from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.messages import said
 from ..jvm.connection.sessions import is_classic
 from ..jvm.registry.classes import class_name
-from ..jvm.types import spark_type, table_schema
+from ..jvm.types import spark_type, table_schema, type_of_json
 from . import trust
 
 if TYPE_CHECKING:
@@ -89,9 +88,8 @@ def resolved(df: "DataFrame", expression: "Column") -> Resolved | None:
     expression_node = value.child()
     nodes = json.loads(expression_node.toJSON())
     columns = {str(reference.name()) for reference in Gateway.references(expression_node)}
-    field = {"name": "value", "type": json.loads(expression_node.dataType().json()), "nullable": True, "metadata": {}}
     return Resolved(
-        data_type=parse_schema(json.dumps({"type": "struct", "fields": [field]})).fields[0].data_type,
+        data_type=type_of_json(str(expression_node.dataType().json())),
         columns=tuple(name for name in df.columns if name in columns),
         classes=frozenset(str(node["class"]) for node in nodes),
         deterministic=bool(expression_node.deterministic()),

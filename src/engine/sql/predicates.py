@@ -19,7 +19,6 @@ from ...core.skipping import predicates
 from ..jvm.connection.gateway import Gateway, JavaObject
 from ..jvm.connection.java_errors import raised_by_calls
 from ..jvm.registry.classes import EXPRESSIONS
-from ..jvm.types import has_collation
 
 logger = logging.getLogger(__name__)
 
@@ -154,7 +153,7 @@ class _Translator:
             field = self._schema.get(name, case_sensitive=True)
             if field is None:
                 raise _Untranslatable
-            if has_collation(field):
+            if schemas.has_collation(field):
                 raise _Untranslatable
             return (name,), field, node.json["dataType"]
         if node.kind == "GetStructField":
@@ -165,7 +164,7 @@ class _Translator:
             if inner is None or not isinstance(parent.data_type, schemas.StructType):
                 raise _Untranslatable
             field = parent.data_type.get(str(inner["name"]), case_sensitive=True)
-            if field is None or has_collation(field):
+            if field is None or schemas.has_collation(field):
                 raise _Untranslatable
             return (*column, field.name), field, inner["type"]
         raise _Untranslatable

@@ -168,7 +168,7 @@ class Scope:
         """
         if not columns:
             return []
-        plain = [schemas.StructField(f.name, f.data_type, True, _length(f)) for f, _ in columns]
+        plain = [schemas.StructField(f.name, f.data_type, True, _of_strings(f)) for f, _ in columns]
         values = [value for _, value in columns]
         frame = self._named(plain, values)
         if _fit(frame, plain):
@@ -238,15 +238,19 @@ class Scope:
         return expression_or_sql if bound is expression else self._gateway.column(bound)
 
 
-def _length(field: schemas.StructField) -> Mapping[str, Any]:
-    return {key: value for key, value in field.metadata.items() if key == schemas.CHAR_VARCHAR_KEY}
+def _of_strings(field: schemas.StructField) -> Mapping[str, Any]:
+    """The metadata of a column that is about lengths and collations."""
+    kept = (schemas.CHAR_VARCHAR_KEY, schemas.COLLATIONS_KEY)
+    return {key: value for key, value in field.metadata.items() if key in kept}
 
 
 def _fit(frame: "DataFrame", columns: Sequence[schemas.StructField]) -> bool:
     """Whether the frame's columns can be stored in these columns without conversion."""
     frame_fields = table_schema(frame.schema)
     return all(
-        f.data_type == g.data_type and schemas.CHAR_VARCHAR_KEY not in f.metadata
+        f.data_type == g.data_type
+        and schemas.CHAR_VARCHAR_KEY not in f.metadata
+        and schemas.collations(f) == schemas.collations(g)
         for f, g in zip(columns, frame_fields, strict=True)
     )
 

@@ -1,7 +1,6 @@
 """The schema of a table after an INSERT with schema evolution."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...core.protocol import schema as schemas
@@ -39,7 +38,7 @@ def evolved(
     else:
         fixed = {name.lower() for name in static}
         names = [f.name for f in read_schema(snapshot.schema) if f.name.lower() not in fixed]
-    fields = [replace(f, name=names[i]) if i < len(names) else f for i, f in enumerate(data)]
+    fields = [schemas.with_name(f, names[i]) if i < len(names) else f for i, f in enumerate(data)]
     if listed:
         fields = [f for f in fields if f.name.lower() in known]
     # A number in a statement is an INT, which must not make the SMALLINT of a table without type widening an INT.

@@ -1,12 +1,12 @@
 """Converts column definitions of the user, as DDL or PySpark types, for the commands."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from pyspark.errors import ParseException
 from pyspark.sql.types import DataType, StructField, StructType
 
 from ...core.protocol.schema import StructField as TableField
+from ...core.protocol.schema import with_name
 from ...core.schema_evolution.changes import ColumnChange, NewColumn, Position, column_of
 from ...engine.jvm.types import declared
 from ...errors import InvalidArgumentError
@@ -26,7 +26,7 @@ def new_columns(columns: str | StructType | Iterable[StructField], position: str
             if tuple(parent) != added[-1].parent:
                 raise InvalidArgumentError("Columns that are added at a position must be in the same struct.")
             place = Position(added[-1].field.name)
-        added.append(NewColumn(replace(field, name=name), tuple(parent), place))
+        added.append(NewColumn(with_name(field, name), tuple(parent), place))
     return added
 
 

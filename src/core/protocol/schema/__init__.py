@@ -17,9 +17,21 @@ from .field_metadata import (
     INVARIANTS_KEY,
     TYPE_CHANGES_KEY,
     char_varchar,
+    has_collation,
     has_lengths_inside,
+    with_name,
 )
-from .lookup import all_fields, contains, find, has_min_max, indexed_leaves, leaves
+from .lookup import (
+    all_fields,
+    collations,
+    contains,
+    find,
+    has_min_max,
+    has_other_collations,
+    has_same_type,
+    indexed_leaves,
+    leaves,
+)
 from .names import dotted, quoted, unquoted
 from .serialization import parse_schema, to_json, type_json, type_text
 from .types import (
@@ -86,13 +98,17 @@ __all__ = [
     "check_no_duplicates",
     "check_parquet_names",
     "check_partition_columns",
+    "collations",
     "contains",
     "decimal",
     "dotted",
     "find",
     "from_arrow",
+    "has_collation",
     "has_lengths_inside",
     "has_min_max",
+    "has_other_collations",
+    "has_same_type",
     "indexed_leaves",
     "leaves",
     "lengths_inside",
@@ -102,4 +118,5 @@ __all__ = [
     "type_json",
     "type_text",
     "unquoted",
+    "with_name",
 ]

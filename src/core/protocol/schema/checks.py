@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ....errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
-from .field_metadata import CHAR_VARCHAR_KEY, COLLATIONS_KEY, has_lengths_inside
+from .field_metadata import CHAR_VARCHAR_KEY, has_collation, has_lengths_inside
 from .lookup import all_fields
 from .names import dotted
 from .serialization import type_text
@@ -65,7 +65,7 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
                 parameters={"duplicateCols": name},
             )
         seen.add(name)
-        collated = COLLATIONS_KEY in field.metadata
+        collated = has_collation(field)
         if not isinstance(field.data_type, PrimitiveType) or field.data_type in (VOID, VARIANT) or collated:
             kind = f"{type_text(field.data_type)} with a collation" if collated else type_text(field.data_type)
             raise InvalidArgumentError(

@@ -1,6 +1,8 @@
 """The keys of a field's metadata, and their meaning."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 
 from .types import StructField
 
@@ -13,8 +15,25 @@ TYPE_CHANGES_KEY = "delta.typeChanges"
 IDENTITY_PREFIX = "delta.identity."
 
 
+def with_name(field: StructField, name: str) -> StructField:
+    """The field with another name: its collations are stored by the path of each string, which begins with the name."""
+    collations = field.metadata.get(COLLATIONS_KEY)
+    if name == field.name or not isinstance(collations, Mapping):
+        return replace(field, name=name)
+    moved = {
+        name + path[len(field.name) :] if path == field.name or path.startswith(f"{field.name}.") else path: collation
+        for path, collation in collations.items()
+    }
+    return replace(field, name=name, metadata={**field.metadata, COLLATIONS_KEY: moved})
+
+
 def is_identity(field: StructField) -> bool:
     return any(key.startswith(IDENTITY_PREFIX) for key in field.metadata)
+
+
+def has_collation(field: StructField) -> bool:
+    """Whether a string in the column has a collation other than the comparison by bytes."""
+    return COLLATIONS_KEY in field.metadata
 
 
 def has_lengths_inside(field: StructField) -> bool:

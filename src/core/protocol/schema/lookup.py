@@ -1,8 +1,9 @@
 """Finding columns and fields of a schema: by name, at every depth, and those that have statistics."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from .field_metadata import is_identity
+from .field_metadata import COLLATIONS_KEY, char_varchar, has_collation, is_identity, with_name
 from .types import (
     DATE,
     STRING,
@@ -44,6 +45,23 @@ def find(
         exact.append(field.name)
         level = field.data_type
     return (tuple(exact), field) if field is not None else None
+
+
+def collations(field: StructField) -> dict[Column, Mapping[str, Any]]:
+    """The collations of the strings in a column: for each field at any depth that has some, as in its metadata."""
+    fields = all_fields(StructType((field,)))
+    return {name: inner.metadata[COLLATIONS_KEY] for name, inner in fields if has_collation(inner)}
+
+
+def has_other_collations(one: StructField, other: StructField) -> bool:
+    """Whether strings in two fields of the same type, whose names may differ, have other collations."""
+    return collations(one) != collations(with_name(other, one.name))
+
+
+def has_same_type(one: StructField, other: StructField) -> bool:
+    """Whether two fields, whose names may differ, have the same type, length of char or varchar, and collations."""
+    same = one.data_type == other.data_type and char_varchar(one) == char_varchar(other)
+    return same and not has_other_collations(one, other)
 
 
 def contains(data_type: DataType, test: Callable[[DataType], bool]) -> bool:

@@ -13,7 +13,6 @@ from ....core.protocol.partition_values import typed_columns
 from ....core.protocol.paths import absolute, absolute_uri
 from ....core.skipping import predicates, pruning
 from ....logstore.data_files import path_in
-from ...jvm.types import has_collation
 
 DELETED = "deleted"
 _SPLIT_SIZE, _COST_OF_OPENING = 128 << 20, 4 << 20
@@ -144,7 +143,7 @@ def predicate_of(filters: Any, schema: schemas.StructType) -> Any:
         if match is None:
             return predicates.Opaque(kind)
         column, field = match
-        if field.data_type not in _PUSHED or has_collation(field):
+        if field.data_type not in _PUSHED or schemas.has_collation(field):
             return predicates.Opaque(kind)
         arrow = schemas.arrow_type(field.data_type)
         if kind in operators and pushed.value is not None:

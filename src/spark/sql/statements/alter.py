@@ -230,8 +230,7 @@ def _change(schema: schemas.StructType, altered: AlteredColumn) -> ColumnChange:
         altered.type is not None
         and field is not None
         and not (top is not None and schemas.has_lengths_inside(top))
-        and field.data_type == altered.type.data_type
-        and schemas.char_varchar(field) == schemas.char_varchar(altered.type)
+        and schemas.has_same_type(field, altered.type)
     )
     new_type = None if same_type else altered.type
     return ColumnChange(
