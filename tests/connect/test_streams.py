@@ -195,6 +195,8 @@ def test_an_aggregate_replaces_the_table(spark: Any, table: Table, target: Table
 def test_a_table_whose_columns_changed(spark: Any, table: Table, target: Table, tmp_path: Path) -> None:
     table.write(spark.range(1))
     stream = source(table)
+    table.delta.alterColumn("id", comment="a number")
+    assert run(stream, target, tmp_path / "checkpoint") == 1
     table.delta.addColumns("v string")
     with pytest.raises(pyspark.errors.StreamingQueryException, match=r"schema of .* changed since the streaming Data"):
         run(stream, target, tmp_path / "checkpoint")

@@ -21,7 +21,7 @@ from ...core.streaming.source import Batch, StreamOptions, TableStream
 from ...core.table.changes import Bound
 from ...errors import TablelogError
 from ...logstore.data_files import file_system
-from ..jvm.types import frame_schema
+from ..jvm.types import frame_schema, has_same_columns
 from ..storage import external_files
 from . import change_feed, stream_batch
 from .deletion_vectors import Vectors, any_has_vector, plain_bitmap
@@ -75,7 +75,7 @@ class StreamPlanner:
         self._session = cast("SparkSession", _Settings(spec["settings"]))
         self._options = _options(spec["options"])
         newest = self._log.snapshot()
-        if frame_schema(newest.schema) != schemas.parse_schema(spec["columns"]):
+        if not has_same_columns(frame_schema(newest.schema), schemas.parse_schema(spec["columns"])):
             raise changed_at_start(newest)
         self._stream = TableStream(self._log, newest, self._options)
         self._initial: SourceOffset | None = None

@@ -12,7 +12,7 @@ from ...core.streaming.limits import DEFAULT_FILES
 from ...core.streaming.schema_check import changed_at_start
 from ...core.streaming.source import StreamOptions, TableStream
 from ...core.table.snapshot import Snapshot
-from ...engine.jvm.types import frame_schema
+from ...engine.jvm.types import frame_schema, has_same_columns
 from ...engine.read import stream_batch
 from ..options import Options
 from ..row_ids import ROW_IDS, check_enabled
@@ -64,7 +64,8 @@ class TableSource:
         tracking = schema_log(spark, newest, options, metadata_path)
         read = newest if tracking is None else tracking.read
         self._row_ids = row_id_columns(read, options)
-        if schemas.parse_schema(read_schema(read, wanted, self._row_ids)) != schemas.parse_schema(schema_json):
+        columns = schemas.parse_schema(read_schema(read, wanted, self._row_ids))
+        if not has_same_columns(columns, schemas.parse_schema(schema_json)):
             raise changed_at_start(read)
         self._stream = TableStream(log, newest, wanted, tracking, event_time_order(spark, log, read, options))
         self.max_files = wanted.limits.files or DEFAULT_FILES

@@ -75,6 +75,19 @@ def test_an_error_of_the_source(spark: SparkSession, tmp_path: Path, listener: L
         assert "Traceback" not in text
 
 
+def test_changes_between_the_frame_and_the_start_of_its_query(spark: SparkSession, tmp_path: Path) -> None:
+    """A comment may change. Other columns end the query: it would give rows with nulls, or without the new columns."""
+    source = str(tmp_path / "source")
+    spark.range(4).write.format("delta").save(source)
+    stream = spark.readStream.format("delta").load(source)
+    DeltaTable.forPath(spark, source).alterColumn("id", comment="a number")
+    start(stream, tmp_path).awaitTermination()
+    assert DeltaTable.forPath(spark, str(tmp_path / "target")).toDF().count() == 4
+    DeltaTable.forPath(spark, source).addColumns("v string")
+    with pytest.raises(StreamingQueryException, match="changed since the streaming DataFrame was created"):
+        start(stream, tmp_path).awaitTermination()
+
+
 def test_an_error_of_spark_in_the_sink(spark: SparkSession, tmp_path: Path) -> None:
     source = str(tmp_path / "source")
     spark.range(4).coalesce(1).write.format("delta").save(source)
