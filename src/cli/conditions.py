@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from ..errors import InvalidArgumentError
+from .column_names import IN_BACKQUOTES, found
 
 if TYPE_CHECKING:
     from ..core.protocol.schema import StructType
     from ..core.skipping.predicates import Operator, Predicate
 
-_NULL = re.compile(r"(?P<column>.+?)\s+is\s+(?P<negated>not\s+)?null", re.IGNORECASE | re.DOTALL)
-_COMPARED = re.compile(r"(?P<column>[^<>=!]+?)\s*(?P<operator><=|>=|!=|<>|==|=|<|>)\s*(?P<value>.*)", re.DOTALL)
+_COLUMN = rf"(?P<column>(?:{IN_BACKQUOTES}|[^<>=!`])+?)"
+_NULL = re.compile(rf"{_COLUMN}\s+is\s+(?P<negated>not\s+)?null", re.IGNORECASE | re.DOTALL)
+_COMPARED = re.compile(rf"{_COLUMN}\s*(?P<operator><=|>=|!=|<>|==|=|<|>)\s*(?P<value>.*)", re.DOTALL)
 _SAME_OPERATOR = {"<>": "!=", "==": "="}
 
 
@@ -32,21 +34,20 @@ def _condition(text: str, schema: "StructType") -> "Predicate":
     import pyarrow as pa
 
     from ..core.protocol.partition_values import typed_value
-    from ..core.protocol.schema import STRING, PrimitiveType, find
+    from ..core.protocol.schema import STRING, PrimitiveType, has_collation
     from ..core.skipping.predicates import Compare, IsNotNull, IsNull
 
     match = _NULL.fullmatch(text) or _COMPARED.fullmatch(text)
     if match is None:
         raise InvalidArgumentError(f'--where needs COLUMN OPERATOR VALUE, such as "day = 2024-05-01", not {text!r}')
-    name = match["column"].strip().strip("`")
-    located = find(schema, (name,), case_sensitive=False) or find(schema, tuple(name.split(".")), case_sensitive=False)
-    if located is None:
-        raise InvalidArgumentError(f"--where: there is no column {name!r}; the table has {', '.join(schema.names)}")
-    column, f = located
+    name = match["column"]
+    column, f = found(name, schema, "--where")
     if "operator" not in match.groupdict():
         return IsNotNull(column) if match["negated"] else IsNull(column)
     if not isinstance(f.data_type, PrimitiveType):
         raise InvalidArgumentError(f"--where: the column {name!r} can't be compared, because it isn't a single value")
+    if has_collation(f):
+        raise InvalidArgumentError(f"--where: the column {name!r} has a collation, by which only Spark can compare")
     operator = _SAME_OPERATOR.get(match["operator"], match["operator"])
     value = _unquoted(match["value"].strip())
     if not value and f.data_type == STRING:  # as a partition value, the empty text is null

@@ -22,6 +22,8 @@ ON_TERMINAL = 50
 Style = Literal["", "bold", "dim", "green", "yellow", "red", "cyan", "bold red", "bold green", "bold yellow"]
 _MOST_CHARACTERS = 400
 """A longer value is cut on a terminal."""
+_LEAST_CHARACTERS = 6
+"""A table whose columns have less than this on a terminal, or than their names if they are shorter, can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,8 @@ class Output:
     ) -> None:
         """Write a table. A terminal shows at most `limit` rows (by default ON_TERMINAL) of `total`.
 
+        If it is too narrow for the columns, it shows one row below the other, with a line for each value.
+
         Args:
             columns: The columns, from left to right.
             rows: The rows; they are read one by one.
@@ -112,12 +116,22 @@ class Output:
             return
         most = ON_TERMINAL if limit is None else limit
         iterator = iter(rows)
-        self._rich_table(columns, islice(iterator, most))
+        shown = self._rich_table if self._fits(columns) else self._one_by_one
+        shown(columns, islice(iterator, most))
         more = None if total is None else total - most
         if (more is None and next(iterator, None) is not None) or (more is not None and more > 0):
             rest = "more rows" if more is None else f"{more:,} more"
             hint = ": set --limit, or write to a pipe or a file to get all" if limit is None else ""
             self.line(f"… {rest}{hint}", "dim")
+
+    def _fits(self, columns: Sequence[Column]) -> bool:
+        """Whether the terminal has space for some characters of each column, and the two between it and the next."""
+        return sum(min(len(column.name), _LEAST_CHARACTERS) + 2 for column in columns) <= self._rich.width
+
+    def _one_by_one(self, columns: Sequence[Column], rows: Iterator[Sequence[str]]) -> None:
+        for number, row in enumerate(rows, 1):
+            self.heading(f"row {number:,}")
+            self.facts({c.name: safe(value, _MOST_CHARACTERS) for c, value in zip(columns, row, strict=True)})
 
     def _rich_table(self, columns: Sequence[Column], rows: Iterator[Sequence[str]]) -> None:
         from rich import box

@@ -259,6 +259,16 @@ def test_deletion_vectors_are_checked(tmp_path: Path, run: Run) -> None:
     assert "it has 1 rows, but 2 in the log" in problems(run, table, "vectors")[0]["message"]
 
 
+def test_a_file_that_is_in_the_log_twice_is_found(tmp_path: Path, run: Run) -> None:
+    """A writer that adds a deletion vector must remove the file as it was; else all its rows are read again."""
+    table = ArrowTable(tmp_path / "t", protocol=Protocol(3, 7, VECTORS, VECTORS))
+    add = table.append(0)
+    table.commit(replace(add, deletion_vector=inline(DeletedRows.of([1]))))
+    found = problems(run, table, "actions")
+    assert [(problem["files"], problem["severity"]) for problem in found] == [([add.path], "error")]
+    assert "the log has it 2 times" in found[0]["message"]
+
+
 def test_row_ids_are_checked(tmp_path: Path, run: Run) -> None:
     table = ArrowTable(
         tmp_path / "t", {"delta.enableRowTracking": "true"}, protocol=Protocol(3, 7, frozenset(), ROW_IDS)

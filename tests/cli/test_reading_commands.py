@@ -19,6 +19,7 @@ from support.command_line import Run, in_process, on_terminal
 from tablelog.cli.group import root
 from tablelog.core import AddFile, DeltaLog, Metadata, Operation
 from tablelog.core.protocol.actions import CommitInfo, Protocol
+from tablelog.core.protocol.codec import serialise
 from tablelog.core.protocol.deletion_vectors import DeletedRows, inline
 from tablelog.core.protocol.schema import StructType, from_arrow, to_json
 
@@ -206,6 +207,55 @@ def other_table(root: Path, data: pa.Table, **stats: Any) -> ArrowTable:
     size = (root / "part-0.parquet").stat().st_size
     transaction.commit([AddFile("part-0.parquet", {}, size, 1, True, **stats)], Operation("CREATE TABLE"))
     return table
+
+
+def test_names_with_special_characters_are_in_backquotes(tmp_path: Path, run: Run) -> None:
+    data = {"a=b": [1, 2], "c,d": ["x", "y"], "e`f": [True, False], "g.h": [5, 6], "is null": [7, 8]}
+    stored = pa.table({f"col-{number}": values for number, values in enumerate(data.values())})
+    table = other_table(tmp_path / "t", stored)
+    schema = json.loads(table.log().snapshot().metadata.schema_string)
+    for number, (field, name) in enumerate(zip(schema["fields"], data, strict=True)):
+        mapping = {"delta.columnMapping.id": number + 1, "delta.columnMapping.physicalName": field["name"]}
+        field.update(name=name, metadata=mapping)
+    configuration = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "5"}
+    mapped = Metadata("id", json.dumps(schema), (), configuration)
+    line = b'{"protocol":{"minReaderVersion":2,"minWriterVersion":5}}\n'
+    (table.log_directory / f"{1:020}.json").write_bytes(line + serialise([mapped]))
+    path = table.path
+    assert run("cat", path, "--where", "`a=b` = 2", "--columns", "`c,d`, `e``f`,g.h").rows[1:] == [["y", "false", "6"]]
+    assert run("cat", path, "--where", "`e``f` = true", "--where", "`is null` is not null").rows[1][0] == "1"
+    assert run("cat", path, "--where", "`g.h`>5", "--columns", "`a=b`").rows == [["a=b"], ["2"]]
+    for words, message in (
+        (("--where", "`a=b = 2"), "needs COLUMN OPERATOR VALUE"),
+        (("--columns", ","), "--columns needs the name of a column"),
+        (("--columns", "`c,e`"), "no column '`c,e`'"),
+    ):
+        refused = run("cat", path, *words)
+        assert (refused.code, message in refused.err) == (2, True), refused.err
+
+
+def test_a_condition_on_a_collation_is_refused(tmp_path: Path, run: Run) -> None:
+    """Spark would find "ABC" by "abc"; here no such comparison is known."""
+    table = other_table(tmp_path / "t", pa.table({"s": ["ABC"], "n": [1]}))
+    metadata = table.log().snapshot().metadata
+    schema = metadata.schema_string.replace('"metadata":{}', '"metadata":{"__COLLATIONS":{"s":"spark.UTF8_LCASE"}}', 1)
+    transaction = table.log().transaction()
+    transaction.set_metadata(replace(metadata, schema_string=schema))
+    transaction.commit([], Operation("SET COLLATION"))
+    refused = run("cat", table.path, "--where", "s = 'abc'")
+    assert (refused.code, "has a collation" in refused.err) == (2, True)
+    assert len(run("cat", table.path, "--where", "s is not null").rows) == 2
+
+
+def test_rows_of_many_columns_are_below_each_other_on_a_terminal(tmp_path: Path) -> None:
+    many = {f"column_{n}": [f"value {n}", f"other {n}"] for n in range(500)}
+    shown = on_terminal("cat", other_table(tmp_path / "many", pa.table(many)).path).out
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert [plain.count(text) for text in ("row 1\r", "row 2\r", "value 0 ", "other 499")] == [1, 1, 1, 1]
+    assert re.search(r"^column_17 +value 17 *\r$", plain, re.MULTILINE)
+    few = {f"column_{n}": [f"value {n}"] for n in range(5)}
+    shown = on_terminal("cat", other_table(tmp_path / "few", pa.table(few)).path).out
+    assert re.search("value 0 +value 1 +value 2", shown), "a table"
 
 
 def test_conditions_on_empty_texts_and_nan(tmp_path: Path, run: Run) -> None:

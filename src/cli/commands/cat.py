@@ -8,6 +8,7 @@ import click
 
 from ...errors import InvalidArgumentError
 from .. import text
+from ..column_names import found, listed
 from ..output import ON_TERMINAL, Column, Output
 from ..parameters import Command, Location, at_option, limit_option, on_table, snapshot_at, writes_output
 from ..progress import Advance, counted, output_is_file, progress_bar
@@ -82,12 +83,10 @@ def _chosen(schema: "StructType", columns: str | None) -> tuple[str, ...]:
     """The exact names of the columns that the user asks for."""
     if columns is None:
         return schema.names
-    names = []
-    for name in (part.strip() for part in columns.split(",")):
-        f = schema.get(name)
-        if f is None:
-            raise InvalidArgumentError(
-                f"--columns: there is no column {name!r}; the table has {', '.join(schema.names)}"
-            )
-        names.append(f.name)
-    return tuple(dict.fromkeys(names))
+    chosen: list[str] = []
+    for name in listed(columns, "--columns"):
+        column, _ = found(name, schema, "--columns")
+        if len(column) > 1:
+            raise InvalidArgumentError(f"--columns: {name!r} is a field inside a column; name the whole column")
+        chosen += column
+    return tuple(dict.fromkeys(chosen))

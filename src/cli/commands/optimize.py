@@ -4,6 +4,7 @@ import click
 
 from ...units import size
 from .. import text
+from ..column_names import listed
 from ..output import Output
 from ..parameters import Command, Location, on_table, writes_output
 
@@ -36,7 +37,7 @@ def command(location: Location, where: str | None, zorder: str | None, full: boo
         if where is not None:
             builder = builder.where(where)
         if zorder is not None:
-            frame = builder.executeZOrderBy(*[name.strip() for name in zorder.split(",")])
+            frame = builder.executeZOrderBy(*listed(zorder, "--zorder"))
         elif full:
             frame = builder.executeFull()
         else:

@@ -3,6 +3,7 @@
 What is wrong is decided by functions without input or output: `check_rules`. This module reads the files.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -132,8 +133,12 @@ def _check_presence(
 
 
 def _check_values(snapshot: "Snapshot", names: Sequence[str]) -> CheckResult:
-    """Whether the log says what it should about each file: partition values, numbers of rows."""
+    """Whether the log says what it should about each file: partition values, numbers of rows; and says it once."""
     problems = Problems("actions")
+    for name, times in Counter(names).items():
+        if times > 1:
+            message = f"the log has it {times} times, with different deletion vectors: its rows are read more than once"
+            problems.add("error", name, message)
     columns = set(snapshot.mapping.physical_partition_columns)
     values = snapshot.files.column("partitionValues").to_pylist()
     for name, pairs in zip(names, values, strict=True):
