@@ -290,6 +290,16 @@ def test_orphans_are_counted(table: ArrowTable, run: Run) -> None:
     assert "1 file (5 B)" in run("check", table.path).out
 
 
+def test_files_of_a_table_below_the_table_are_no_orphans(table: ArrowTable, run: Run) -> None:
+    """VACUUM leaves them, too."""
+    ArrowTable(table.root / "archive" / "old").append(0)
+    (table.root / "archive" / "notes.parquet").write_bytes(b"12345")
+    assert run("check", table.path, "--json").json["orphans"]["examples"] == ["archive/notes.parquet"]
+    removed = run("vacuum", table.path, "--retain-hours", 0, "--no-retention-check", "--yes")
+    assert removed.code == 0, removed.err
+    assert [path.name for path in (table.root / "archive").rglob("part-*.parquet")] == ["part-00000.parquet"]
+
+
 def test_many_problems_are_counted_and_some_are_shown(tmp_path: Path, run: Run) -> None:
     table = ArrowTable(tmp_path / "t")
     add = table.write_file(0)

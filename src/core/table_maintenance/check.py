@@ -36,7 +36,8 @@ _AT_ONCE = 256
 class Orphans:
     """The files below the table's directory that no version in the log refers to; VACUUM removes the old ones.
 
-    Change files aren't counted: only the commits name them, so that a snapshot can't say which of them are needed.
+    Files of other tables below this one aren't counted, as VACUUM ignores them; nor are change files: only the commits
+    name them, so that a snapshot can't say which of them are needed.
     """
 
     num_files: int
@@ -72,7 +73,7 @@ def check_data(log: "DeltaLog", snapshot: "Snapshot", files: TableFiles, *, read
     table = snapshot.files
     names: list[str] = table.column("path").to_pylist()
     listed = _listed(files, snapshot)
-    presence, missing = _check_presence(log, names, table, listed, files)
+    presence, missing = _check_presence(log, names, table, listed.sizes, files)
     results = [presence, _check_values(snapshot, names)]
     data = TableData(log)
     if reads_files:
@@ -96,18 +97,30 @@ def missing_files(log: "DeltaLog", snapshot: "Snapshot", files: TableFiles) -> l
         StorageError: The directory can't be listed.
     """
     names = snapshot.files.column("path").to_pylist()
-    return sorted(_check_presence(log, names, snapshot.files, _listed(files, snapshot), files)[1])
+    return sorted(_check_presence(log, names, snapshot.files, _listed(files, snapshot).sizes, files)[1])
 
 
-def _listed(files: TableFiles, snapshot: "Snapshot") -> dict[str, int]:
-    """The size of each file below the table's directory, by its name."""
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What is below the table's directory: the size of each file by its name, and the directories of other tables."""
+
+    sizes: dict[str, int]
+    other_tables: tuple[str, ...]
+
+
+def _listed(files: TableFiles, snapshot: "Snapshot") -> _Listed:
     columns = {*snapshot.partition_columns, *snapshot.mapping.physical_partition_columns}
 
     def hidden(name: str) -> bool:
         return unneeded_files.is_hidden(name, columns)
 
-    directories = counted(files.walk(hidden), snapshot.files.num_rows)
-    return {directory.path_of(file.name): file.size for directory in directories for file in directory.files}
+    sizes: dict[str, int] = {}
+    other_tables: list[str] = []
+    for directory in counted(files.walk(hidden), snapshot.files.num_rows):
+        if unneeded_files.is_other_table(directory):
+            other_tables.append(f"{directory.name}/")
+        sizes.update((directory.path_of(file.name), file.size) for file in directory.files)
+    return _Listed(sizes, tuple(other_tables))
 
 
 def _check_presence(
@@ -263,14 +276,15 @@ def _check_vectors(snapshot: "Snapshot", data: TableData, names: Sequence[str]) 
     return problems.result(total)
 
 
-def _orphans(snapshot: "Snapshot", listed: dict[str, int]) -> Orphans:
+def _orphans(snapshot: "Snapshot", listed: _Listed) -> Orphans:
     """The listed files, without change files, that neither the version nor a tombstone refers to."""
     needed = unneeded_files.Needed(snapshot.table)
     needed.add_files(snapshot.files)
     needed.add_files(snapshot.tombstones)
-    changes = f"{change_data.DIRECTORY}/"
-    lost = sorted(name for name in listed if name not in needed and not name.startswith(changes))
-    return Orphans(len(lost), sum(listed[name] for name in lost), tuple(paths.encode(n) for n in lost[:MOST_PROBLEMS]))
+    others = (f"{change_data.DIRECTORY}/", *listed.other_tables)
+    lost = sorted(name for name in listed.sizes if name not in needed and not name.startswith(others))
+    examples = tuple(paths.encode(name) for name in lost[:MOST_PROBLEMS])
+    return Orphans(len(lost), sum(listed.sizes[name] for name in lost), examples)
 
 
 def _parts(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:

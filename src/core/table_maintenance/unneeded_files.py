@@ -358,7 +358,7 @@ def removable(directories: Iterable[Directory], needed: Needed, before_ms: int) 
     tables: list[str] = []
     for directory in directories:
         result.directories_seen += 1
-        if directory.name and paths.LOG_DIRECTORY in directory.hidden:
+        if is_other_table(directory):
             tables.append(f"{directory.name}/")
         for name, size, modified in directory.files:
             path = directory.path_of(name)
@@ -378,6 +378,11 @@ def removable(directories: Iterable[Directory], needed: Needed, before_ms: int) 
         old = [name for name in old if not name.startswith(others)]
     result.empty = sorted((name for name in old if name not in filled), key=lambda name: (-name.count("/"), name))
     return result
+
+
+def is_other_table(directory: Directory) -> bool:
+    """Whether a listed directory below a table is a table of its own."""
+    return bool(directory.name) and paths.LOG_DIRECTORY in directory.hidden
 
 
 def _upwards(name: str) -> Iterator[str]:
