@@ -361,21 +361,23 @@ class DataFiles:
         return self._repeated(lambda: getattr(self._opened, method)(*arguments, **options))
 
     def _repeated(self, call: Callable[[], Any]) -> Any:
-        """The result of a call. If the credentials have expired, they are taken again and the call is repeated."""
+        """The result of a call; it is repeated with new credentials if they have expired, or if there were none."""
         try:
             return self._asked(call)
-        except OSError as error:
-            if not self._rejects_as_expired(error) or self.system.options.get("key"):
+        except Exception as error:
+            if not self._may_have_newer(error) or self.system.options.get("key"):
                 raise
         self._opened.connect(refresh=True)
         return self._asked(call)
 
-    def _rejects_as_expired(self, error: Exception) -> bool:
-        """Whether the error is that of S3 for credentials that may have expired; s3fs makes several classes of it."""
+    def _may_have_newer(self, error: Exception) -> bool:
+        """Whether S3's credentials may have expired, or there were none; s3fs makes several classes of S3's error."""
         if not self.system.implementation.startswith("s3fs:"):
             return False
-        from .s3.settings import EXPIRED
+        from .s3.settings import EXPIRED, sdk
 
+        if isinstance(error, sdk().exceptions.NoCredentialsError):
+            return True
         reply = getattr(error.__cause__, "response", None) or {}
         return reply.get("Error", {}).get("Code") in EXPIRED
 
@@ -405,7 +407,7 @@ class DataFiles:
                 f"{where}: the bucket, container or directory doesn't exist", path=path
             ) from error
         except Exception as error:
-            if isinstance(error, PermissionError) or self._rejects_as_expired(error):
+            if isinstance(error, PermissionError) or self._may_have_newer(error):
                 raise StorageAccessError(
                     f"{where}: {error}. Check the credentials and their permissions", path=path
                 ) from error

@@ -121,6 +121,11 @@ def store_for(
         return _remembered(key, store)
 
 
+def configuration_prefixes(path: str, conf: Mapping[str, str]) -> tuple[str, ...]:
+    """What the keys begin with that the store for `path` reads; raises the errors of `store_for`."""
+    return _store_class(path, scheme_of(path), conf)[0].configuration_prefixes
+
+
 def _remembered(key: Hashable, store: LogStore) -> LogStore:
     """The shared store for the key, marked as requested last."""
     store = _alive.setdefault(key, store)

@@ -12,6 +12,7 @@ from ..engine.jvm import builders
 from ..engine.jvm.connection.sessions import is_classic
 from ..engine.storage import hadoop_log, hadoop_settings
 from ..log_once import log_once
+from ..logstore import registry
 from ..settings.declarations import PER_OPERATION, PREFIXES
 from ..settings.spark_own import HADOOP
 from ..settings.unsupported import without_effect
@@ -50,14 +51,18 @@ def session_conf(spark: SparkSession, path: str = "") -> dict[str, str]:
     return conf
 
 
-def relevant(conf: Mapping[str, str]) -> dict[str, str]:
-    """The keys on which a table's handle depends: those of Delta, except settings of single operations."""
-    return {key: value for key, value in conf.items() if key.startswith(_PREFIXES) and key not in PER_OPERATION}
+def _relevant(path: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """The keys on which a table's handle depends: those of Delta, of Hadoop's file systems, and of the path's store.
+
+    Settings of single operations aren't among them.
+    """
+    prefixes = (*_PREFIXES, *registry.configuration_prefixes(path, conf))
+    return {key: value for key, value in conf.items() if key.startswith(prefixes) and key not in PER_OPERATION}
 
 
 def delta_log(path: str, conf: Mapping[str, str], extra: Mapping[str, str] | None = None) -> DeltaLog:
     """The handle of the table at `path`, shared by all threads with the same configuration."""
-    settings = {**relevant(conf), **(extra or {})}
+    settings = {**_relevant(path, conf), **(extra or {})}
     key = path, frozenset(settings.items())
     with _handles_lock:
         log = _handles.get(key)

@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+import subprocess
 import sys
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 
 from tablelog.errors import LogStoreConfigurationError, UnsupportedEnvironmentError
 from tablelog.logstore.azure.settings import Access, AzureSettings, place
@@ -192,6 +194,17 @@ def test_a_credential_object() -> None:
     awaited = found.fsspec_options()["credential"]
     assert asyncio.run(awaited.get_token("a")) == "token for ('a',)"
     assert "azure.identity.aio" in error(options={"credential": AwaitedToken()})
+
+
+def test_executors_need_no_tablelog_for_a_credential_object() -> None:
+    """Spark sends the options of data files to them by cloudpickle."""
+    conf = {**OAUTH, "fs.azure.account.oauth.provider.type": "a.b.MsiTokenProvider"}
+    options = access(conf).fsspec_options()
+    without = "import sys, pickle, asyncio; sys.modules['tablelog'] = None; "
+    asked = "print(hasattr(pickle.load(sys.stdin.buffer)['credential'], 'get_token'))"
+    sent = cloudpickle.dumps({"credential": options["credential"]})
+    ran = subprocess.run([sys.executable, "-c", without + asked], input=sent, capture_output=True, check=False)
+    assert (ran.stdout, ran.stderr) == (b"True\n", b"")
 
 
 def test_account_host() -> None:

@@ -13,7 +13,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ProtocolError
 
-from logstore.playback import NO_REPLY, Playback
+from logstore.playback import NO_REPLY, Playback, Played
 from tablelog.errors import UnsupportedEnvironmentError
 from tablelog.logstore.common.http_clients import Clients, hadoop_keys, needed, never_sent, skew_note
 
@@ -45,11 +45,12 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def failure(url: str) -> Exception:
+def failure(url: str, proxy: str | None = None) -> Exception:
     session = requests.Session()
-    session.mount("http://", HTTPAdapter(max_retries=0))
+    for protocol in ("http://", "https://"):
+        session.mount(protocol, HTTPAdapter(max_retries=0))
     with pytest.raises(requests.RequestException) as caught:
-        session.post(url, b"data", timeout=5)
+        session.post(url, b"data", timeout=5, proxies={"http": proxy, "https": proxy} if proxy else None)
     return caught.value
 
 
@@ -59,6 +60,21 @@ def test_a_connection_that_never_came_about_sent_nothing() -> None:
     assert never_sent(ssl.SSLCertVerificationError("expired"))
     refused = NewConnectionError(None, "refused")  # type: ignore[arg-type]
     assert never_sent(requests.ConnectionError(MaxRetryError(None, "/", refused)))  # type: ignore[arg-type]
+
+
+def test_a_proxy_that_can_not_be_reached_or_refuses_has_sent_nothing() -> None:
+    assert never_sent(failure("http://127.0.0.1:9/", f"http://127.0.0.1:{free_port()}"))
+    assert never_sent(failure("https://127.0.0.1:9/", f"http://127.0.0.1:{free_port()}"))
+    with Playback(Played(403)) as proxy:
+        assert never_sent(failure("https://127.0.0.1:9/", proxy.endpoint))
+
+
+def test_a_reply_that_is_lost_behind_a_proxy_may_be_that_of_a_request_that_was_served() -> None:
+    """urllib3 has the same class of error for both."""
+    with Playback(NO_REPLY) as proxy:
+        error = failure("http://127.0.0.1:9/", proxy.endpoint)
+    assert isinstance(error, requests.exceptions.ProxyError)
+    assert not never_sent(error)
 
 
 def test_a_connection_that_broke_may_have_sent_it() -> None:

@@ -6,6 +6,7 @@ import os
 import pickle
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -402,3 +403,22 @@ def test_many_losers_leave_no_descriptor(play: Play) -> None:
 
 def _descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_listing_without_an_end_is_an_error(play: Play) -> None:
+    store, service = play(listing("t/_delta_log/a", more="same"))
+    with pytest.raises(StorageError, match="same page again"):
+        list(store.list_from(f"{ROOT}/0"))
+    assert len(service.asked) == 2
+
+
+def test_a_token_with_a_line_break_is_not_shown() -> None:
+    """The HTTP client quotes it in its error."""
+    with Playback(CREATED) as service:
+        keys = {"fs.gs.storage.root.url": service.endpoint}
+        store = GCSLogStore(GCSSettings.of("gs", keys, {"token": Credentials("S3CRET\n")}), retries=NO_PAUSES)
+        for request in (lambda: store.read(PATH), lambda: store.write(PATH, b"data")):
+            with pytest.raises(StorageAccessError, match="line break") as raised:
+                request()
+            assert "S3CRET" not in "".join(traceback.format_exception(raised.value))
+        assert not service.asked

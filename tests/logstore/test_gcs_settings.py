@@ -234,6 +234,17 @@ def test_a_key_file_that_is_none(tmp_path: Path) -> None:
         assert "s3cret" not in str(caught.value)
 
 
+def test_the_content_of_a_key_file_in_place_of_its_path_isnt_quoted() -> None:
+    for content in (json.dumps({"private_key": "s3cret"}), "s3cret" * 1000):
+        with pytest.raises(LogStoreConfigurationError, match="configured value") as caught:
+            settings({"fs.gs.auth.service.account.json.keyfile": content}).session("https://x")
+        assert "s3cret" not in str(caught.value)
+
+
+def test_an_endpoint_without_a_protocol_is_encrypted() -> None:
+    assert settings({"fs.gs.storage.root.url": "storage.example"}).endpoint == "https://storage.example"
+
+
 def test_a_private_key_that_is_none_isnt_quoted() -> None:
     with pytest.raises(LogStoreConfigurationError, match="credentials") as caught:
         settings(SERVICE).session("https://x")
@@ -265,9 +276,9 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_sessions_keys_reach_the_store() -> None:
-    """Those of today and those of older connectors: `relevant` lets through all that the store reads."""
+    """Those of today and those of older connectors: a handle has all that the store reads."""
     from tablelog.logstore.gcs.store import GCSLogStore
-    from tablelog.spark.conf import relevant
+    from tablelog.spark.conf import delta_log
 
     keys = {f"{prefix}x": "1" for prefix in GCSLogStore.configuration_prefixes}
-    assert relevant({**keys, "spark.app.name": "a"}) == keys
+    assert delta_log("gs://bucket/t", {**keys, "spark.app.name": "a"}).conf == keys

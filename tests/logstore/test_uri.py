@@ -75,6 +75,8 @@ def test_no_user_information_is_ever_shown(secret: str) -> None:
         ("s3a://bucket/a@b/t", "s3a://bucket/a@b/t"),
         ("s3a://key@bucket/t", "s3a://bucket/t"),
         ("https://h/t?sig=1", "https://h/t"),
+        ("hdfs://nn:8020/user/alice@corp.com/t", "hdfs://nn:8020/user/alice@corp.com/t"),
+        ("hdfs://alice:word@nn:8020/t", "hdfs://nn:8020/t"),
         ("/home/a@b?c", "/home/a@b?c"),
         ("file:///home/a@b", "file:///home/a@b"),
     ],

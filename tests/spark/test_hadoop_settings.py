@@ -6,8 +6,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tablelog.engine.storage import hadoop_settings
+from tablelog.logstore import MemoryLogStore
 from tablelog.spark import conf as settings
-from tablelog.spark.conf import delta_log, relevant, session_conf
+from tablelog.spark.conf import delta_log, session_conf
+
+
+class ShelfStore(MemoryLogStore):
+    """A store of a user, with settings of its own."""
+
+    configuration_prefixes = ("shelf.",)
 
 
 def test_what_is_set_in_the_session_reaches_the_handle(spark: SparkSession, conf: Callable[[str, str], None]) -> None:
@@ -26,7 +33,7 @@ def test_what_is_set_in_hadoops_configuration_counts_for_its_storage(spark: Spar
     hadoop = context._jsc.hadoopConfiguration()
     hadoop.set("fs.s3a.endpoint", "http://127.0.0.1:2")
     try:
-        found = relevant(session_conf(spark, "s3a://bucket/t"))
+        found = delta_log("s3a://bucket/t", session_conf(spark, "s3a://bucket/t")).conf
         assert found["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:2"
         # Hadoop's own defaults are nobody's settings: what reads the keys has its own.
         assert "spark.hadoop.fs.s3a.aws.credentials.provider" not in found
@@ -34,6 +41,18 @@ def test_what_is_set_in_hadoops_configuration_counts_for_its_storage(spark: Spar
             assert "spark.hadoop.fs.s3a.endpoint" not in session_conf(spark, path)
     finally:
         hadoop.unset("fs.s3a.endpoint")
+
+
+def test_what_a_store_reads_reaches_it(spark: SparkSession, conf: Callable[[str, str], None]) -> None:
+    """Each store declares the keys that it reads, also one of a user."""
+    conf("spark.hadoop.io.delta.storage.S3DynamoDBLogStore.ddb.tableName", "commits")
+    conf("spark.delta.logStore.s3a.impl", "io.delta.storage.S3DynamoDBLogStore")
+    conf("spark.delta.logStore.shelf.impl", f"{__name__}.ShelfStore")
+    conf("shelf.root", "/shelf")
+    key = "spark.hadoop.io.delta.storage.S3DynamoDBLogStore.ddb.tableName"
+    assert delta_log("s3a://bucket/t", session_conf(spark, "s3a://bucket/t")).conf[key] == "commits"
+    assert delta_log("shelf://a/t", session_conf(spark, "shelf://a/t")).conf["shelf.root"] == "/shelf"
+    assert "shelf.root" not in delta_log("/t", session_conf(spark)).conf
 
 
 def test_what_belongs_to_one_read_goes_on_to_spark(spark: SparkSession) -> None:

@@ -14,6 +14,7 @@ A commit therefore moves to another version only after it has read another write
 serves all attempts of a commit at rising versions: of all versions that were tried, only the last can hold the commit.
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -22,9 +23,10 @@ from typing import TypeAlias
 from ...clock import Clock
 from ...errors import CorruptLogError, WriteOutcomeUnknown
 from ...logstore.base import LogStore
+from ...logstore.common.uri import shown
 from ..log import large_commits
 from ..protocol.actions import CommitInfo
-from ..protocol.codec import parse_line
+from ..protocol.codec import names_action, parse_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +58,26 @@ Outcome: TypeAlias = Won | Lost | Unknown
 class Patience:
     """How often a write is tried when answers are ambiguous, and how long to wait between tries (seconds).
 
-    The wait before attempt k (from 1) is uniform in (0.5, 1] x min(longest, shortest x 2^k).
+    The wait before attempt k (from 1) is uniform in (0.5, 1] x min(longest, shortest x 2^k). No attempt begins after
+    `last` seconds: a store that doesn't reply takes minutes for each.
     """
 
     tries: int = 8
     shortest: float = 0.05
     longest: float = 5.0
+    last: float = 300.0
 
     def pause(self, attempt: int, dice: Callable[[], float]) -> float:
         bound: float = min(self.longest, self.shortest * 2.0**attempt)
         return bound * (1.0 - dice() / 2)
 
 
+logger = logging.getLogger(__name__)
+
 PATIENCE = Patience()
 _AT_ONCE = 8 << 20
+_MOST_UNKNOWN = 1_000
+"""The first lines of a commit that may be actions of a later version of the protocol."""
 
 
 def attempt(
@@ -105,9 +113,18 @@ def attempt(
     reason, ambiguous = "", False
     cause: Exception | None = None
     try:
-        for number in range(patience.tries):
+        begin, number = clock.monotonic(), 0
+        while number < patience.tries and (not number or clock.monotonic() - begin <= patience.last):
             if number:
+                logger.warning(
+                    "%s: it isn't known whether the commit was written (%s); attempt %d of %d",
+                    shown(path),
+                    reason,
+                    number + 1,
+                    patience.tries,
+                )
                 clock.sleep(patience.pause(number, dice))
+            number += 1
             try:
                 if more is None:
                     store.write(path, data)
@@ -128,7 +145,7 @@ def attempt(
                 continue
             except Exception as error:
                 reason, cause = f"{type(error).__name__} while reading it back: {error}", error
-        return Unknown(f"no certain answer after {patience.tries} tries; the last was: {reason}", cause)
+        return Unknown(f"no certain answer after {number} tries; the last was: {reason}", cause)
     finally:
         # The traceback of `cause` refers to this frame and to all callers: as a reference cycle it would keep
         # their snapshots in memory until a garbage collection.
@@ -149,13 +166,21 @@ def look(store: LogStore, path: str, data: bytes, token: str) -> Outcome:
 
 
 def _seen(store: LogStore, path: str, data: bytes, token: str) -> Won | Lost:
-    """The outcome by the content of `path`. Raises FileNotFoundError, and the errors of the store."""
+    """The outcome by the content of `path`.
+
+    Raises FileNotFoundError, the errors of the store, and CorruptLogError for content that isn't a commit: something
+    between this machine and the store may have sent it, so it says nothing about the file.
+    """
     try:
         content: bytes | None = store.read_at_most(path, large_commits.LARGE_COMMIT)
     except CorruptLogError:  # it has more bytes
         content = None
     if content is not None:
-        return Won(read_back=True) if is_own(content, data, token) else Lost(content)
+        if is_own(content, data, token):
+            return Won(read_back=True)
+        if not any(map(names_action, content.split(b"\n", _MOST_UNKNOWN))):
+            raise CorruptLogError(f"what was read is no commit: {len(content)} bytes without an action")
+        return Lost(content)
     with store.open_file(path) as file:
         while lines := file.readlines(_AT_ONCE):
             if is_own(b"".join(lines), data, token):

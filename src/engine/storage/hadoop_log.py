@@ -54,7 +54,7 @@ def serve(spark: "SparkSession") -> None:
 
 
 class SparkFiles:
-    """A client for all name services that the JVM can access; see `logstore.hdfs.HadoopFiles`. Shared by threads."""
+    """A client for all name services that the JVM can access; see `HdfsClient`. Shared by threads."""
 
     def __init__(self, gateway: Gateway, configuration: JavaObject, conf: Mapping[str, str]) -> None:
         self._gateway = gateway

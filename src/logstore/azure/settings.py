@@ -140,24 +140,25 @@ class Access:
                 options["anon"] = False
             case _:
                 credential = self._credential()
-                options["credential"] = _Awaited(credential) if hasattr(credential, "get_token") else credential
+                options["credential"] = _awaited(credential) if hasattr(credential, "get_token") else credential
         return options
 
     def _sas(self) -> str:
         return str(self.secret.get("sas", "")).lstrip("?")
 
 
-class _Awaited:
+def _awaited(credential: Any) -> Any:
     """An asynchronous wrapper of a synchronous credential, for adlfs, which awaits its credentials."""
 
-    def __init__(self, credential: Any) -> None:
-        self._credential = credential
+    # Spark's cloudpickle sends a local class itself. One of this module would need tablelog on the executors.
+    class Awaited:
+        async def get_token(self, *scopes: str, **options: Any) -> Any:
+            return credential.get_token(*scopes, **options)
 
-    async def get_token(self, *scopes: str, **options: Any) -> Any:
-        return self._credential.get_token(*scopes, **options)
+        async def close(self) -> None:
+            credential.close()
 
-    async def close(self) -> None:
-        self._credential.close()
+    return Awaited()
 
 
 @dataclass(frozen=True)

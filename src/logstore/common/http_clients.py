@@ -18,6 +18,7 @@ _Result = TypeVar("_Result")
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 60.0
 _SKEW_MINUTES = 5
+INVALID_HEADER = "a key or a token of the credentials has a line break or another character that no header may have"
 
 
 class Clients(Generic[_Key, _Client]):
@@ -101,19 +102,39 @@ def hadoop_keys(conf: Mapping[str, str]) -> dict[str, str]:
 def never_sent(error: BaseException) -> bool:
     """Whether an error of requests, or of an SDK that uses it, proves that the request wasn't sent.
 
-    This is so if no connection was made: refused, unknown host, connect time-out, invalid certificate.
+    This is so if no connection was made: refused, unknown host, connect time-out, invalid certificate, a proxy that
+    refuses a tunnel. A `ProxyError` alone proves nothing: urllib3 raises it also if a reply is lost behind a proxy.
     """
-    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError, ProxyError
+    from urllib3.exceptions import ConnectTimeoutError, NewConnectionError
 
-    return any(
-        isinstance(inner, NewConnectionError | ConnectTimeoutError | ProxyError | ssl.SSLCertVerificationError)
-        for inner in _within(error)
-    )
+    unsent = (NewConnectionError, ConnectTimeoutError, ssl.SSLCertVerificationError)
+    return any(isinstance(inner, unsent) or _refuses_tunnel(inner) for inner in _within(error))
+
+
+def _refuses_tunnel(error: BaseException) -> bool:
+    """Whether it is the error of `http.client` for a proxy that answers CONNECT with a refusal."""
+    return isinstance(error, OSError) and str(error).startswith("Tunnel connection failed: ")
 
 
 def distrusts(error: BaseException) -> bool:
     """Whether no request was sent, because the certificate of the service isn't one of a trusted authority."""
     return any("CERTIFICATE_VERIFY_FAILED" in str(inner) for inner in _within(error))
+
+
+def has_invalid_header(error: BaseException) -> bool:
+    """Whether no request was sent, because a key or a token has a line break, which no header may have.
+
+    The error and those that caused it quote the value: they must not be shown.
+    """
+    return any(
+        isinstance(inner, ValueError) and ("header value" in str(inner) or type(inner).__name__ == "InvalidHeader")
+        for inner in _within(error)
+    )
+
+
+def cause_of(error: BaseException) -> BaseException | None:
+    """The error as the cause of a typed one; None if its text quotes a secret."""
+    return None if has_invalid_header(error) else error
 
 
 def _within(error: BaseException) -> Iterator[BaseException]:
@@ -125,7 +146,12 @@ def _within(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(current))
         yield current
-        causes = (current.__cause__, getattr(current, "reason", None), getattr(current, "inner_exception", None))
+        causes = (
+            current.__cause__,
+            getattr(current, "reason", None),
+            getattr(current, "inner_exception", None),
+            getattr(current, "kwargs", {}).get("error"),  # of botocore
+        )
         waiting += [cause for cause in (*causes, *current.args) if isinstance(cause, BaseException)]
 
 

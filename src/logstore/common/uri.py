@@ -10,6 +10,7 @@ from .schemes import about
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _PLAIN = re.compile(rb"[A-Za-z0-9/._\-]*").fullmatch
+_HOST_AND_PORT = re.compile(r"[\w.\-]+:\d{1,5}").fullmatch
 _SAFE = "/!$&'()*+,;=:@~"
 
 
@@ -27,7 +28,8 @@ def shown(path: str) -> str:
     if scheme_of(path) == "file":
         host, slash, below = rest.partition("/")
         return f"{scheme}://{without_user(host)}{slash}{below}"
-    if ":" in rest.partition("/")[0] and "@" in rest:
+    is_hosts = about(scheme.lower()).backend == "hdfs" and _HOST_AND_PORT(rest.partition("/")[0])
+    if not is_hosts and ":" in rest.partition("/")[0] and "@" in rest:
         # A secret key may have unescaped slashes and other characters: after "key:", everything up to the last @ is
         # removed.
         rest = rest.rpartition("@")[2]

@@ -16,6 +16,7 @@ CONFIGURATION_PREFIXES = with_and_without_spark("fs.gs.", "google.cloud.auth.")
 _ENDPOINT = "https://storage.googleapis.com"
 _SCOPES = [f"https://www.googleapis.com/auth/devstorage.{name}" for name in ("full_control", "read_write")]
 _CONNECTIONS = 32
+_LONGEST_PATH = 1_000
 _OPTIONS = frozenset({"token", "project", "endpoint_url", "requester_pays"})
 _FOR_DATA_FILES = frozenset(
     {"access", "block_size", "consistency", "requests_timeout", "timeout", "default_location", "skip_instance_cache"}
@@ -111,7 +112,8 @@ class GCSSettings:
             access = Access("anonymous" if emulator and not endpoint else "default")
         project = keys.get("fs.gs.project.id") or storage_options.get("project")
         payer, buckets = _payer(keys, storage_options, project)
-        url = _with_protocol(endpoint or emulator or _ENDPOINT).rstrip("/")
+        configured = _with_protocol(endpoint or _ENDPOINT, "https")
+        url = (_with_protocol(emulator, "http") if emulator and not endpoint else configured).rstrip("/")
         return cls(
             checked_endpoint("fs.gs.storage.root.url, the endpoint of Google Cloud Storage,", url),
             access,
@@ -164,7 +166,9 @@ class GCSSettings:
 
 
 def _invalid(access: Access) -> str:
-    source = f"the file {access.secret}" if access.kind == "keyfile" else "the configured value"
+    path = str(access.secret)
+    is_path = access.kind == "keyfile" and len(path) < _LONGEST_PATH and "{" not in path and "\n" not in path
+    source = f"the file {path}" if is_path else "the configured value"  # which may be the content of a key file
     return f"{source} is neither a service account nor a user"
 
 
@@ -275,5 +279,5 @@ def _payer(
     return (requester_pays if isinstance(requester_pays, str) else project if requester_pays else None), None
 
 
-def _with_protocol(endpoint: str) -> str:
-    return endpoint if "://" in endpoint else f"http://{endpoint}"
+def _with_protocol(endpoint: str, protocol: str) -> str:
+    return endpoint if "://" in endpoint else f"{protocol}://{endpoint}"

@@ -19,7 +19,16 @@ from ...errors import StorageAccessError, StorageError, StorageMissingError, Sto
 from ..base import Exclusion, FileStatus, LogStore, too_large
 from ..common import object_uri
 from ..common.conditional_put import Answer, Verdict, persist, settle
-from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS, Clients, never_sent, skew_note
+from ..common.http_clients import (
+    CONNECT_SECONDS,
+    INVALID_HEADER,
+    READ_SECONDS,
+    Clients,
+    cause_of,
+    has_invalid_header,
+    never_sent,
+    skew_note,
+)
 from ..common.listing import without_false_gaps
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.schemes import served_by
@@ -105,6 +114,7 @@ class GCSLogStore(LogStore):
                 "startOffset": key,
                 "fields": "nextPageToken,items(name,size,updated)",
             }
+            tokens: set[str] = set()
             names = set()  # an object that is replaced during the listing may be listed twice
             while True:
                 with error_context(path=shown(path)):
@@ -116,9 +126,16 @@ class GCSLogStore(LogStore):
                         uri = object_uri.join(scheme, bucket, item["name"])
                         statuses[name] = FileStatus(uri, int(item["size"]), modified)
                         names.add(name)
-                if not page.get("nextPageToken"):
+                token = page.get("nextPageToken")
+                if not token:
                     return list(names)
-                parameters["pageToken"] = page["nextPageToken"]
+                if token in tokens:
+                    raise StorageError(
+                        f"listing {shown(path)}: the service answered with the same page again; check it and the proxy",
+                        path=shown(path),
+                    )
+                tokens.add(token)
+                parameters["pageToken"] = token
 
         return iter([statuses[name] for name in without_false_gaps(scan, start)])
 
@@ -153,7 +170,7 @@ class GCSLogStore(LogStore):
             except TablelogError:
                 raise
             except Exception as error:
-                raise _without_reply(operation, path, error) from error
+                raise _without_reply(operation, path, error) from cause_of(error)
             if reply.status in (200, 204):
                 return reply
             if operation in _OF_ONE_FILE and reply.status == 404 and not _no_bucket(reply):
@@ -345,6 +362,8 @@ def _without_reply(operation: str, path: str, error: Exception) -> StorageError:
     from google.auth.exceptions import GoogleAuthError, TransportError
 
     context = f"{operation} {shown(path)}"
+    if has_invalid_header(error):
+        return StorageAccessError(f"{context}: {INVALID_HEADER}")
     if isinstance(error, GoogleAuthError) and not isinstance(error, TransportError):
         return StorageAccessError(
             f"{context}: no token could be fetched for the credentials ({type(error).__name__}); check them and their "

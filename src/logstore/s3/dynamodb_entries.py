@@ -10,11 +10,11 @@ from ...errors import CorruptLogError, LogStoreConfigurationError, StorageUnavai
 from ...settings import declarations
 from ...settings.spark_own import HADOOP
 from ..common.conditional_put import Answer, Verdict, persist
-from ..common.http_clients import Clients
+from ..common.http_clients import Clients, cause_of
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
 from .requests import answer_of, error_of, is_transport, reply_of
-from .settings import EXPIRED, S3Settings
+from .settings import EXPIRED, S3Settings, sdk
 
 _Result = TypeVar("_Result")
 
@@ -186,7 +186,7 @@ class Entries:
         except Exception as error:
             reply = reply_of(error)
             if reply is None or verdict_of(*reply) is not Verdict.EXISTS:
-                raise error_of(error, "completing", entry.table_path, "DynamoDB") from error
+                raise error_of(error, "completing", entry.table_path, "DynamoDB") from cause_of(error)
 
     def _read(self, table_path: str, request: Callable[[Any], _Result]) -> _Result | None:
         try:
@@ -194,7 +194,7 @@ class Entries:
         except Exception as error:
             if _no_table(error):
                 return None
-            raise error_of(error, "reading the commits of", table_path, "DynamoDB") from error
+            raise error_of(error, "reading the commits of", table_path, "DynamoDB") from cause_of(error)
 
     def _create_table(self, path: str) -> None:
         table = self._settings.table
@@ -219,7 +219,7 @@ class Entries:
             if reply is None or reply[1] != "ResourceInUseException":  # another writer creates it
                 raise
         until = self._clock.monotonic() + _CREATE_SECONDS
-        while self._send(lambda client: client.describe_table(TableName=table))["Table"]["TableStatus"] != "ACTIVE":
+        while not self._is_active(table):
             if self._clock.monotonic() > until:
                 raise StorageUnavailableError(
                     f"writing {shown(path)}: DynamoDB didn't create the table {table} within {_CREATE_SECONDS:.0f} s; "
@@ -228,12 +228,22 @@ class Entries:
                 )
             self._clock.sleep(0.5)
 
+    def _is_active(self, table: str) -> bool:
+        try:
+            described = self._send(lambda client: client.describe_table(TableName=table))
+        except Exception as error:
+            if _no_table(error):  # this request may reach a server that doesn't know the new table yet
+                return False
+            raise
+        return bool(described["Table"]["TableStatus"] == "ACTIVE")
+
     def _send(self, request: Callable[[Any], _Result]) -> _Result:
         return self._clients.with_renewal(self._settings.region, request, self._rejects_credentials)
 
     def _rejects_credentials(self, error: Exception) -> bool:
         reply = reply_of(error)
-        return reply is not None and reply[1] in _EXPIRED and self._settings.access.access("").renews
+        missing = isinstance(error, sdk().exceptions.NoCredentialsError)
+        return (missing or (reply is not None and reply[1] in _EXPIRED)) and self._settings.access.access("").renews
 
 
 def _new_client(settings: S3Settings, region: str) -> Any:

@@ -20,10 +20,12 @@ from ...errors import (
     StorageUnavailableError,
     TablelogError,
     UnsafeStoreError,
+    WriteOutcomeUnknown,
 )
 from ...settings.declarations import LOG_STORE
+from ..common import http_clients
 from ..common.conditional_put import Answer, Verdict, persist
-from ..common.http_clients import Clients, distrusts
+from ..common.http_clients import INVALID_HEADER, Clients, cause_of, distrusts, has_invalid_header
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.spool import Content, received
 from ..common.uri import shown
@@ -92,13 +94,17 @@ def never_sent(error: Exception) -> bool:
     exceptions = sdk().exceptions
     if isinstance(error, exceptions.SSLError):
         return any(reason in str(error) for reason in _IN_HANDSHAKE)
+    if isinstance(error, exceptions.ProxyConnectionError) or has_invalid_header(error):
+        return has_invalid_header(error) or http_clients.never_sent(error)
     if isinstance(error, exceptions.HTTPClientError):  # any error after the connection was made
         return False
     return isinstance(error, exceptions.BotoCoreError)
 
 
 def is_transport(error: Exception) -> bool:
-    """Whether `error` is a network error, or a reply that isn't the service's."""
+    """Whether `error` is a network error, or a reply that isn't the service's. Errors of our own are neither."""
+    if isinstance(error, TablelogError):
+        return False
     botocore = sdk()
     network = (
         botocore.exceptions.ConnectionError,
@@ -114,7 +120,7 @@ def passing(error: Exception) -> bool:
     """Whether a request that may be repeated should be repeated after `error`."""
     reply = reply_of(error)
     if reply is None:
-        return is_transport(error) and not distrusts(error)
+        return is_transport(error) and not distrusts(error) and not has_invalid_header(error)
     return verdict_of(*reply) in {Verdict.AMBIGUOUS, Verdict.NOT_APPLIED}
 
 
@@ -150,6 +156,8 @@ def _typed(error: Exception, doing: str, path: str, service: str) -> Exception:
         return InvalidArgumentError(f"{doing} {shown(path)}: this bucket or key isn't valid on {service}")
     if distrusts(error):
         return StorageAccessError(f"{doing} {shown(path)}: {DISTRUST}")
+    if has_invalid_header(error):
+        return StorageAccessError(f"{doing} {shown(path)}: {INVALID_HEADER}")
     if is_transport(error):
         return StorageUnavailableError(
             f"{head} can't be reached ({described(error)}); check the endpoint (fs.s3a.endpoint, or endpoint_url), the "
@@ -188,11 +196,15 @@ def _refusal(status: int, code: str, answer: str) -> TablelogError:
         return StorageMissingError(f"{answer}: create the bucket, or correct the path or the endpoint")
     if status in _REDIRECTIONS:
         return StorageError(
-            f"{answer} without a target; set fs.s3a.endpoint and fs.s3a.endpoint.region to the bucket's"
+            f"{answer}, and it can't be followed; set fs.s3a.endpoint and fs.s3a.endpoint.region to the bucket's"
         )
     if verdict_of(status, code) in {Verdict.AMBIGUOUS, Verdict.NOT_APPLIED}:
         return StorageUnavailableError(f"{answer}, also after retries; try again later")
     return StorageError(f"{answer}: the request was rejected")
+
+
+class ForeignReplyError(OSError):
+    """A reply that isn't the service's: a proxy or a portal between this machine and the service has sent it."""
 
 
 class _Client(NamedTuple):
@@ -221,9 +233,7 @@ class S3Requests:
     def put_if_absent(self, place: S3Location, content: Content) -> Answer:
         """Send `content` once, on condition that the object doesn't exist."""
         try:
-            self.send(
-                "put_object", place, Body=content, IfNoneMatch="*", **self._clients[place.bucket].access.write_arguments
-            )
+            self._put(place, content, IfNoneMatch="*")
         except Exception as error:
             return _answer_to_condition(error, place.uri)
         return Answer(Verdict.APPLIED)
@@ -231,15 +241,20 @@ class S3Requests:
     def put_once(self, place: S3Location, content: Content) -> Answer:
         """Send `content` once, without a condition."""
         try:
-            self.send("put_object", place, Body=content, **self._clients[place.bucket].access.write_arguments)
+            self._put(place, content)
         except Exception as error:
             return answer_of(error, place.uri)
         return Answer(Verdict.APPLIED)
 
     def put(self, place: S3Location, content: Content) -> None:
         """Write `content`, replacing an existing object."""
-        arguments = self._clients[place.bucket].access.write_arguments
-        self.repeated("writing", place, lambda: self.send("put_object", place, Body=content, **arguments))
+        self.repeated("writing", place, lambda: self._put(place, content))
+
+    def _put(self, place: S3Location, content: Content, **condition: str) -> None:
+        """Send `content` once. Raises ForeignReplyError for a success without an ETag, which each service sends."""
+        arguments = {**self._clients[place.bucket].access.write_arguments, **condition}
+        if not self.send("put_object", place, Body=content, **arguments).get("ETag"):
+            raise ForeignReplyError("the reply to a write has no ETag")
 
     def get(self, place: S3Location, most: int | None = None) -> bytes:
         """The whole object, or with `most` one more than that many bytes of it. Raises FileNotFoundError."""
@@ -307,6 +322,7 @@ class S3Requests:
     def list(self, place: S3Location, after: str | None) -> Iterator[Listed]:
         """The objects directly in the directory of `place` with keys greater than `after`."""
         arguments: dict[str, Any] = {"Prefix": place.directory, "Delimiter": "/"}
+        tokens: set[str] = set()
         if after is not None:
             arguments["StartAfter"] = after
         while True:
@@ -315,10 +331,20 @@ class S3Requests:
                 yield Listed(item["Key"], item["Size"], round(item["LastModified"].timestamp() * 1000))
             if not page.get("IsTruncated"):
                 return
-            arguments["ContinuationToken"] = page["NextContinuationToken"]
+            token = page.get("NextContinuationToken")
+            if not token or token in tokens:
+                raise StorageError(
+                    f"listing {shown(place.uri)}: S3 answered that there are more objects, but not where they begin; "
+                    "check the service and the proxy",
+                    path=shown(place.uri),
+                )
+            tokens.add(token)
+            arguments["ContinuationToken"] = token
 
     def _list_page(self, place: S3Location, arguments: dict[str, Any]) -> dict[str, Any]:
         page: dict[str, Any] = self.send("list_objects_v2", S3Location(place.scheme, place.bucket, ""), **arguments)
+        if not page.keys() - {"ResponseMetadata", "RequestCharged"}:
+            raise ForeignReplyError("the reply to a listing has nothing of a listing")
         return page
 
     def repeated(self, doing: str, place: S3Location, request: Callable[[], _Result]) -> _Result:
@@ -329,17 +355,17 @@ class S3Requests:
             reply = reply_of(error)
             if reply is not None and reply[0] == 404 and reply[1] in _ABSENT and doing != "listing":
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), shown(place.uri)) from None
-            raise error_of(error, doing, place.uri) from error
+            raise error_of(error, doing, place.uri) from cause_of(error)
 
     def send(self, operation: str, place: S3Location, **arguments: Any) -> Any:
         """Send one request; after a redirection, send it with the same condition to the new location.
 
-        It is sent once more with new credentials if the service rejects those as expired.
+        It is sent once more with new credentials if the service rejects those as expired, or if there were none.
         """
         return self._clients.with_renewal(
             place.bucket,
             lambda client: self._send(client, operation, place, arguments),
-            lambda error: _may_have_expired(error, operation) and self._settings.access(place.bucket).renews,
+            lambda error: _may_have_newer(error, operation) and self._settings.access(place.bucket).renews,
         )
 
     def _send(self, used: _Client, operation: str, place: S3Location, arguments: dict[str, Any]) -> Any:
@@ -388,6 +414,8 @@ def answer_of(error: Exception, path: str, *, verdict: Verdict | None = None, se
             verdict = Verdict.FAILED
         elif reply is not None:
             verdict = verdict_of(*reply)
+        elif isinstance(error, WriteOutcomeUnknown):
+            verdict = Verdict.AMBIGUOUS
         elif never_sent(error) or not is_transport(error):
             verdict = Verdict.FAILED
         else:
@@ -431,12 +459,15 @@ def _ask_region_once(**_: Any) -> None:
     _asked_region.set(True)
 
 
-def _may_have_expired(error: Exception, operation: str) -> bool:
-    """Whether the service rejected the credentials as expired; its answer to a HEAD has no code.
+def _may_have_newer(error: Exception, operation: str) -> bool:
+    """Whether the service rejected the credentials as expired, or there were none when the client was made.
 
-    So any rejection of a HEAD counts: if it was about permissions, that costs one request more.
+    An answer to a HEAD has no code. So any rejection of a HEAD counts: if it was about permissions, that costs one
+    request more.
     """
     status, code = reply_of(error) or (0, "")
+    if isinstance(error, sdk().exceptions.NoCredentialsError):
+        return True
     return code in EXPIRED or (operation == "head_object" and status in (400, 403))
 
 

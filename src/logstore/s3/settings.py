@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from ...errors import LogStoreConfigurationError, StorageAccessError, UnsupportedEnvironmentError
 from ...settings.spark_own import HADOOP
+from ..common.http_clients import CONNECT_SECONDS, READ_SECONDS
 from ..common.uri import checked_endpoint
 
 PREFIXES = ("fs.s3a.", f"{HADOOP.prefix}fs.s3a.")
@@ -31,7 +32,7 @@ DISTRUST = (
     "the certificate of the S3 service isn't one of a trusted authority. If the authority is private, set the "
     "environment variable AWS_CA_BUNDLE, or verify in client_kwargs, to the file with its certificate"
 )
-CONNECT_SECONDS, READ_SECONDS, CONNECTIONS = 5, 60, 32
+CONNECTIONS = 32
 
 _STATIC = {"SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider"}
 _ANONYMOUS = {"AnonymousAWSCredentialsProvider", "AnonymousCredentialsProvider"}

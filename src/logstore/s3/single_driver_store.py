@@ -161,7 +161,8 @@ class S3SingleDriverLogStore(S3LogStore):
         version = int(match[1]) if match else None
         driver = self._driver
         with driver.guard:
-            log = driver.logs.setdefault(f"{place.bucket}/{place.directory}", _Log())
+            service = self._requests.endpoint(place.bucket)  # another one may have a bucket of the same name
+            log = driver.logs.setdefault(f"{service}/{place.bucket}/{place.directory}", _Log())
         with driver.locked(place):
             self._check_absent(log, place, version)
             if version is not None and self._is_alone(log, place, version):

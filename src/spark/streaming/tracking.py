@@ -11,7 +11,7 @@ from ...engine.jvm.connection import settings
 from ...errors import InvalidArgumentError
 from ...logstore import registry
 from ...settings.declarations import STREAMING_LOG_ANYWHERE, STREAMING_MERGES_CHANGES
-from ..conf import relevant, session_conf
+from ..conf import session_conf
 from ..options import Options
 
 
@@ -37,7 +37,7 @@ def tracking(spark: SparkSession, newest: Snapshot, options: Options, metadata_p
     if schema_log is None:
         return None
     checkpoint = metadata_path.rsplit("/sources/", 1)[0]
-    root = registry.store_for(checkpoint, conf=relevant(session_conf(spark, checkpoint))).resolve(checkpoint)
+    root = registry.store_for(checkpoint, conf=session_conf(spark, checkpoint)).resolve(checkpoint)
     if not settings.of(spark, STREAMING_LOG_ANYWHERE) and not schema_log.location.startswith(f"{root.rstrip('/')}/"):
         raise InvalidArgumentError(
             f"The schema log {schema_log.location} isn't below the checkpoint location {root}: set "
@@ -63,6 +63,6 @@ def _schema_log(spark: SparkSession, newest: Snapshot, options: Options) -> Sche
         )
     source = options.get("streamingSourceTrackingId")
     directory = f"_schema_log_{newest.metadata.id}{'' if source is None else f'_{source}'}"
-    store = registry.store_for(location, conf=relevant(session_conf(spark, location)))
+    store = registry.store_for(location, conf=session_conf(spark, location))
     path = f"{store.resolve(location).rstrip('/')}/{directory}"
     return SchemaLog(store, path, table=newest.table, table_id=newest.metadata.id)

@@ -16,7 +16,7 @@ TOKEN = "7f9d2a6e-0a53-4a0c-8c55-7f5a4f3d9b11"
 OURS = serialise([CommitInfo(operation="WRITE", txn_id=TOKEN), SetTransaction("app", 1)])
 THEIRS = serialise([CommitInfo(operation="DELETE", txn_id="another")])
 
-Step = Callable[["ScriptedStore", str], None]
+Step = Callable[["ScriptedStore", str], bytes | None]
 
 
 class Clock:
@@ -57,8 +57,9 @@ class ScriptedStore(LogStore):
 
     def read(self, path: str) -> bytes:
         self.calls.append("read")
-        if self.reads:
-            self.reads.pop(0)(self, path)
+        page = self.reads.pop(0)(self, path) if self.reads else None
+        if page is not None:
+            return page
         if path not in self.files:
             raise FileNotFoundError(path)
         return self.files[path]
@@ -112,6 +113,22 @@ def unreachable(store: ScriptedStore, path: str) -> None:
     raise ConnectionError("no route to the store")
 
 
+def html(store: ScriptedStore, path: str) -> bytes:
+    return b"<html>\n<body>Please log in</body>\n</html>"
+
+
+def other_json(store: ScriptedStore, path: str) -> bytes:
+    return b'{"message": "Bad gateway"}'
+
+
+def nothing(store: ScriptedStore, path: str) -> bytes:
+    return b""
+
+
+def cut(store: ScriptedStore, path: str) -> bytes:
+    return store.files[path][:20]
+
+
 def run(store: ScriptedStore, clock: Clock | None = None, tries: int = 4) -> Outcome:
     return attempt(store, PATH, OURS, TOKEN, clock=clock or Clock(), dice=lambda: 0.5, patience=Patience(tries=tries))
 
@@ -143,6 +160,16 @@ CASES: list[tuple[str, list[Step], list[Step], Outcome, list[str]]] = [
         [unreachable],
         Won(read_back=True),
         ["write", "read", "write", "read"],
+    ),
+    *(
+        (
+            f"a reply that is no commit says nothing: {page.__name__}",
+            [lost_reply],
+            [page],
+            Won(read_back=True),
+            ["write", "read", "write", "read"],
+        )
+        for page in (html, other_json, nothing, cut)
     ),
     (
         "an honest error after an ambiguous answer settles nothing",
@@ -181,6 +208,21 @@ def test_patience_ends_in_unknown_and_never_in_a_verdict() -> None:
     assert clock.slept == sorted(clock.slept), "each wait is longer than the one before"
 
 
+def test_a_store_that_needs_minutes_for_each_answer_is_asked_for_some_minutes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = Clock()
+
+    def silent(store: ScriptedStore, path: str) -> None:
+        clock.sleep(100)
+        raise WriteOutcomeUnknown(path, "no reply")
+
+    outcome = run(ScriptedStore([silent] * 20, [unreachable] * 20), clock, tries=20)
+    assert isinstance(outcome, Unknown)
+    assert "after 3 tries" in outcome.reason
+    assert ["attempt 2 of 20" in caplog.text, "attempt 3 of 20" in caplog.text, len(caplog.records)] == [True, True, 2]
+
+
 def test_exists_that_cannot_be_looked_at_is_unknown() -> None:
     # It may be our own: a layer below may have asked twice.
     assert isinstance(run(ScriptedStore([asked_twice] * 4, [unreachable] * 4)), Unknown)
@@ -202,8 +244,9 @@ def test_look() -> None:
     assert look(store, PATH, OURS, TOKEN) == Won(read_back=True)
     store.files[PATH] = THEIRS
     assert look(store, PATH, OURS, TOKEN) == Lost(THEIRS)
-    store.reads = [unreachable]
-    assert isinstance(look(store, PATH, OURS, TOKEN), Unknown)
+    for step in (unreachable, html):
+        store.reads = [step]
+        assert isinstance(look(store, PATH, OURS, TOKEN), Unknown)
 
 
 INFO = f'{{"commitInfo":{{"operation":"WRITE","txnId":"{TOKEN}"}}}}'

@@ -73,8 +73,7 @@ def test_nothing_shows_a_secret(fake: FakeS3) -> None:
 
 
 def test_a_time_that_is_off_by_a_day_in_the_answers_changes_nothing(fake: FakeS3, store: S3LogStore) -> None:
-    fake.replies = [
-        Reply(200, headers={"Date": time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(0))}, applied=True)
-    ]
+    date = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(0))
+    fake.replies = [Reply(200, headers={"Date": date, "ETag": '"e"'}, applied=True)]
     store.write(commit(0), b"data")
     assert store.read(commit(0)) == b"data"

@@ -1,6 +1,7 @@
 """S3LogStore: the meaning of each reply to a conditional write, and redirections."""
 
 import threading
+import traceback
 
 import pytest
 
@@ -88,6 +89,79 @@ def test_an_ambiguous_answer_is_unknown_and_sent_once(
     with pytest.raises(WriteOutcomeUnknown):
         store.write(commit(0), b"data")
     assert fake.methods() == ["PUT?"]
+
+
+def by_proxy(fake: FakeS3) -> dict[str, str]:
+    """Settings by which the fake service is the proxy of a service that nobody can reach."""
+    port = fake.endpoint.rpartition(":")[2]
+    endpoint = "http://127.0.0.1:9"
+    return {"fs.s3a.endpoint": endpoint, "fs.s3a.proxy.host": "127.0.0.1", "fs.s3a.proxy.port": port}
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_reply_that_is_lost_behind_a_proxy_is_unknown(fake: FakeS3, applied: bool) -> None:
+    """urllib3 has the same error for it as for a proxy that can't be reached."""
+    store = fake.store(**by_proxy(fake))
+    store.write(f"{LOG}/_probed", b"")
+    fake.replies = [Reply(0, applied=applied)]
+    with pytest.raises(WriteOutcomeUnknown):
+        store.write(commit(0), b"data")
+    assert ("/bucket/t/_delta_log/" + commit(0).rpartition("/")[2] in fake.objects) == applied
+
+
+def test_a_proxy_that_can_not_be_reached_is_no_unknown_write(fake: FakeS3) -> None:
+    store = fake.store(**{**by_proxy(fake), "fs.s3a.proxy.port": "1"})
+    with pytest.raises(StorageUnavailableError, match="can't be reached"):
+        store.write(commit(0), b"data")
+
+
+PAGE = b"<html><body>Please log in</body></html>"
+
+
+@pytest.mark.parametrize("reply", [Reply(204), Reply(202), Reply(200), Reply(200, body=PAGE)])
+def test_a_success_of_another_service_is_no_success(fake: FakeS3, store: S3LogStore, reply: Reply) -> None:
+    """A proxy or a portal may answer with any page. S3 sends an ETag with each write, and something with a listing."""
+    fake.replies = [reply]
+    with pytest.raises(WriteOutcomeUnknown):
+        store.write(commit(0), b"data")
+    fake.replies = [reply] * 1000
+    with pytest.raises(StorageUnavailableError, match="ForeignReplyError"):
+        store.write(f"{LOG}/_last_checkpoint", b"data", overwrite=True)
+    fake.replies, fake.scripted = [reply] * 1000, lambda asked: True
+    with pytest.raises(StorageUnavailableError):
+        list(store.list_from(f"{LOG}/0"))
+
+
+@pytest.mark.parametrize("token", [b"", b"<NextContinuationToken>same</NextContinuationToken>"])
+def test_a_listing_without_an_end_is_an_error(fake: FakeS3, store: S3LogStore, token: bytes) -> None:
+    page = b"<ListBucketResult><Name>bucket</Name><IsTruncated>true</IsTruncated>" + token + b"</ListBucketResult>"
+    fake.replies, fake.scripted = [Reply(200, body=page)] * 1000, lambda asked: True
+    with pytest.raises(StorageError, match="not where they begin"):
+        list(store.list_from(f"{LOG}/0"))
+    assert len(fake.asked) <= 2
+
+
+def test_a_token_with_a_line_break_is_not_shown(fake: FakeS3) -> None:
+    """Python's HTTP client quotes it in its error."""
+    secret = "S3CRET-TOKEN"
+    options = {"key": "k", "secret": "s", "token": f"{secret}\n"}
+    store = fake.store(options, **{"fs.s3a.access.key": "", "fs.s3a.secret.key": ""})
+    for request in (lambda: store.read(commit(0)), lambda: store.write(commit(0), b"data")):
+        with pytest.raises(StorageAccessError, match="line break") as raised:
+            request()
+        assert secret not in "".join(traceback.format_exception(raised.value))
+    assert not fake.asked
+
+
+def test_credentials_that_come_later_are_used(fake: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK looks for them when a client is made, and the message of the error says where to put them."""
+    store = fake.store(**{"fs.s3a.access.key": "", "fs.s3a.secret.key": ""})
+    with pytest.raises(StorageAccessError, match="no usable credentials"):
+        store.read(commit(0))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDTEST")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret")
+    store.write(commit(0), b"data")
+    assert store.read(commit(0)) == b"data"
 
 
 def test_a_reply_that_comes_too_late_is_unknown(fake: FakeS3) -> None:

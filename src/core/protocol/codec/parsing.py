@@ -271,6 +271,15 @@ def parse_line(text: str | bytes) -> Action | None:
     return action
 
 
+def names_action(text: bytes) -> bool:
+    """Whether a line has the name of an action that this version of the protocol has, whatever follows it."""
+    try:
+        obj = load(text.decode())
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(obj, dict) and not PARSERS.keys().isdisjoint(obj)
+
+
 def parse_commit(data: bytes) -> list[Action]:
     """The actions of a whole commit file (or of a JSON checkpoint), in order, without unknown ones.
 
