@@ -59,9 +59,9 @@ class ObjectStore(LogStore):
         return self.meaning(status, body)
 
     def meaning(self, status: int, body: bytes) -> Answer:
-        """The result of a conditional write by the service's reply."""
+        """The result of a conditional write by the service's reply, which has no body if it is a success."""
         if status < 300:
-            return Answer(Verdict.APPLIED)
+            return Answer(Verdict.AMBIGUOUS if body else Verdict.APPLIED, str(status))
         if status == 412:
             return Answer(Verdict.EXISTS)
         if status in {409, 429} or (status == 503 and b"SlowDown" in body):

@@ -50,6 +50,13 @@ class TakesSilenceForSuccess(ObjectStore):
         return Answer(Verdict.APPLIED) if answer.verdict is Verdict.AMBIGUOUS else answer
 
 
+class TakesAPageForSuccess(ObjectStore):
+    """Treats every 200 as a success, also the page of a proxy that asks for a login."""
+
+    def meaning(self, status: int, body: bytes) -> Answer:
+        return Answer(Verdict.APPLIED) if status == 200 else super().meaning(status, body)
+
+
 class TakesConflictForExists(ObjectStore):
     """Treats S3's 409, which means "try again", as an existing file (object_store)."""
 
@@ -112,6 +119,7 @@ MUTANTS: tuple[Mutant, ...] = (
     on_a_service(AsksAgainForCertain, "a_lost_reply_is_never_a_loss"),
     on_a_service(CallsALostReplyAnError, "a_lost_reply_is_never_a_loss", "a_write_that_comes_late_is_never_denied"),
     on_a_service(TakesSilenceForSuccess, "what_was_never_sent_is_never_won"),
+    on_a_service(TakesAPageForSuccess, "what_was_never_sent_is_never_won"),
     on_a_service(TakesConflictForExists, "what_was_turned_away_is_never_a_loss"),
     on_a_service(NeedsTheCondition, "exists_is_seen_in_every_form"),
     on_a_service(DropsTheConditionOnTheWay, "exists_is_seen_in_every_form"),

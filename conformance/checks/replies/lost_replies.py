@@ -161,9 +161,15 @@ def a_write_that_comes_late_is_never_denied(context: Context) -> None:
     saw_answers(context)
 
 
+_PAGE = b"<html><body>Log in to use the network</body></html>"
+
+
 @check(5, guarantee=4, lasts=True)
 def what_was_never_sent_is_never_won(context: Context) -> None:
-    """If a write doesn't reach the service, or fails before it is applied, the answer is neither won nor lost."""
+    """If a write doesn't reach the service, or fails before it is applied, the answer is neither won nor lost.
+
+    A page that something in between sends in place of the service, such as a proxy that asks for a login, is no reply.
+    """
     if not has_service(context):
         write_with_failing_calls(context, "a call fails", (errno.EIO,), "before")
         return
@@ -176,6 +182,10 @@ def what_was_never_sent_is_never_won(context: Context) -> None:
                 break
             path, case = commit(context.root, at), f"request {at} of {requests} doesn't reach the service"
             interceptor.begin(at, lambda _exchange: None)
+            require_true_answer(context, path, intercepted_write(context, store, interceptor, path, case), DATA, case)
+        if speaks_http(context):
+            path, case = commit(context.root, requests + 1), "a page of a proxy is the reply to the last request"
+            interceptor.begin(requests, lambda _exchange: Reply(200, {"Content-Type": "text/html"}, _PAGE))
             require_true_answer(context, path, intercepted_write(context, store, interceptor, path, case), DATA, case)
     saw_answers(context)
     closed = Proxy(context.target.endpoint)
