@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 
 from ...errors import CorruptLogError, MissingCommitError, TableNotFoundError, VersionNotFoundError
 from ...logstore.base import FileStatus, LogStore
@@ -24,6 +24,7 @@ from .checkpoint_file import (
     DamagedCheckpointError,
     ParquetFile,
     ReplacedError,
+    opened_listed,
     read_listed,
 )
 from .column_types import fitted
@@ -43,7 +44,12 @@ _CACHE_BYTES = 256 << 20
 """The most bytes kept in memory of decoded columns (stats) that aren't in `Snapshot.files`."""
 _THREADS = 8
 _AT_ONCE = 256 << 20
-"""A checkpoint with more bytes is large: only some of its files are in memory at a time, while they are read."""
+"""A checkpoint with more bytes is large: only some of its files are in memory at a time, while they are read.
+
+A file with more bytes is never in memory: the parts that are read are.
+"""
+_TOGETHER = 256 << 20
+"""The most bytes of files of a large checkpoint that are in memory together."""
 
 
 def sidecar_name(sidecar: Sidecar) -> str | None:
@@ -119,7 +125,8 @@ class CheckpointState:
                 continue
             self._files.append(ParquetFile(name_of(status), self._loader(status), self.names))
             located.append((status.path, status.size))
-        self.size_in_bytes = sum(size for _, size in located)
+        self._sizes = [size for _, size in located]
+        self.size_in_bytes = sum(self._sizes)
         for file in self._each():
             actions.extend(file.actions(HEADER_KINDS))
         self.header = Header().after(actions)
@@ -127,7 +134,8 @@ class CheckpointState:
         if self.sidecars:
             # The protocol: file actions are all in the sidecars, or all in the checkpoint itself.
             located = [(self._sidecar_path(sidecar), sidecar.size_in_bytes) for sidecar in self.sidecars]
-            self.size_in_bytes = sum(size for _, size in located)
+            self._sizes = [size for _, size in located]
+            self.size_in_bytes = sum(self._sizes)
             self._files = [self._sidecar(path, size) for path, size in located]
         else:
             self._inline = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
@@ -136,15 +144,28 @@ class CheckpointState:
 
     def _each(self) -> Iterator[ParquetFile]:
         """Its Parquet files, loaded: a small checkpoint keeps all bytes in memory, a large one a few files' bytes."""
-        large = self.size_in_bytes > _AT_ONCE
-        step = _THREADS if large else max(len(self._files), 1)
-        for start in range(0, len(self._files), step):
-            batch = self._files[start : start + step]
+        if self.size_in_bytes <= _AT_ONCE:
+            self._fetch(self._files)
+            yield from self._files
+            return
+        for batch in self._batches():
             self._fetch(batch)
             yield from batch
-            if large:
-                for file in batch:
-                    file.release(0)
+            for file in batch:
+                file.release(0)
+
+    def _batches(self) -> Iterator[Sequence[ParquetFile]]:
+        """Its files in groups whose bytes may be in memory together."""
+        batch: list[ParquetFile] = []
+        filled = 0
+        for file, size in zip(self._files, self._sizes, strict=True):
+            if batch and (len(batch) == _THREADS or filled + size > _TOGETHER):
+                yield batch
+                batch, filled = [], 0
+            batch.append(file)
+            filled += size
+        if batch:
+            yield batch
 
     @staticmethod
     def _fetch(files: Sequence[ParquetFile]) -> None:
@@ -154,17 +175,17 @@ class CheckpointState:
             with ThreadPoolExecutor(_THREADS) as pool:
                 list(pool.map(ParquetFile.fetch, missing))
 
-    def _loader(self, status: FileStatus) -> Callable[[], bytes]:
+    def _loader(self, status: FileStatus) -> Callable[[], bytes | IO[bytes]]:
         opened = False
 
-        def load() -> bytes:
+        def load() -> bytes | IO[bytes]:
             nonlocal opened
             if not opened:
-                data = read_listed(self._store, status)
+                data = opened_listed(self._store, status, _AT_ONCE)
                 opened = True
                 return data
             try:
-                return read_listed(self._store, status)
+                return opened_listed(self._store, status, _AT_ONCE)
             except ReplacedError as error:
                 raise self._removed_meanwhile(str(error)) from None
 
@@ -183,12 +204,14 @@ class CheckpointState:
         store, names = self._store, self.names  # a reference to `self` would be a cycle, which keeps temporary files
         sidecar = f"the sidecar {name} of the checkpoint {names[0]}"
 
-        def load() -> bytes:
+        def load() -> bytes | IO[bytes]:
             try:
+                if size > _AT_ONCE:
+                    return opened_listed(store, FileStatus(path, size, 0), _AT_ONCE)
                 data = store.read_at_most(path, size)
             except FileNotFoundError:
                 raise DamagedCheckpointError(f"{sidecar} is missing", names, path=name) from None
-            except CorruptLogError as error:
+            except (CorruptLogError, ReplacedError) as error:
                 raise DamagedCheckpointError(f"{sidecar}: {error}", names, path=name) from error
             if len(data) != size:
                 message = f"{sidecar} has {len(data)} bytes, and {size} by the checkpoint"

@@ -64,6 +64,22 @@ def read_listed(store: LogStore, status: FileStatus) -> bytes:
     return data
 
 
+def opened_listed(store: LogStore, status: FileStatus, most: int) -> bytes | IO[bytes]:
+    """The same; a file with more than `most` bytes is open, so that only the parts that are read are in memory."""
+    if status.size <= most:
+        return read_listed(store, status)
+    try:
+        file = store.open_file(status.path)
+    except FileNotFoundError:
+        raise ReplacedError(f"{name_of(status)} no longer exists") from None
+    file.seek(0, 2)
+    size = file.tell()  # the `seek` of hdfs-native returns None
+    if size != status.size:
+        file.close()
+        raise ReplacedError(f"{name_of(status)} has {size} bytes, but was listed with {status.size}")
+    return file
+
+
 class ParquetFile:
     """One Parquet file of a checkpoint. Not thread-safe: its owner must hold a lock."""
 
@@ -125,8 +141,8 @@ class ParquetFile:
         return self._data is not None
 
     def release(self, keep: int) -> None:
-        """Release its bytes if they are more than `keep`."""
-        if isinstance(self._data, bytes) and len(self._data) > keep:
+        """Release its bytes if they are more than `keep`, or the open file."""
+        if not isinstance(self._data, bytes) or len(self._data) > keep:
             self._data = self._opened = None
 
     def actions(self, kinds: Sequence[str]) -> list[Action]:
