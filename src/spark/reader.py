@@ -12,7 +12,7 @@ from ..core.deltalog import DeltaLog
 from ..core.protocol.schema import quoted
 from ..core.table.snapshot import Snapshot
 from ..engine.jvm import builders
-from ..engine.read import row_ids, scan
+from ..engine.read import own_columns, row_ids, scan
 from ..engine.write import view_inserts
 from ..error_context import error_context
 from ..errors import InvalidArgumentError, TableNotFoundError
@@ -90,7 +90,7 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
                 seen = log.snapshot(timestamp=timestamp_ms(spark, timestamp))
             if wanted.row_ids:
                 return _with_row_ids(spark, log, seen)
-            rows = scan.frame(spark, log, snapshot=seen)
+            rows = own_columns.note(scan.frame(spark, log, snapshot=seen), log.table)
             return view_inserts.mark(rows, log, None if seen is None else seen.version)
 
         return find(path, conf, wanted.file_system, of)

@@ -24,7 +24,7 @@ from ...core.txn.record import recorded
 from ...core.txn.transaction import Committed, Transaction
 from ...engine.jvm import interrupts
 from ...engine.jvm.connection import settings
-from ...engine.jvm.connection.sessions import is_classic
+from ...engine.jvm.connection.sessions import active, is_classic
 from ...engine.read import file_groups, row_ids, scan, selection
 from ...engine.read.large_log import PlannedFiles
 from ...engine.read.pinned_versions import note_commit
@@ -77,6 +77,7 @@ def command_scope(spark: SparkSession, operation: str, table: str) -> Iterator[N
     handled = sys.exc_info()[1]
     with (
         reported(operation, table, partial(_screen, spark)),
+        active(spark),
         interrupts.tagged(spark, "tablelog") as tag,
         recorded() as records,
     ):

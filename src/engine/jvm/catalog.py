@@ -14,7 +14,7 @@ from ...errors import InvalidArgumentError, UnsupportedFeatureError
 from ...logstore.common.uri import local_path, scheme_of
 from .connection.gateway import Gateway, JavaObject, changed
 from .connection.jvm_values import JvmValues
-from .connection.sessions import session_state
+from .connection.sessions import parsed_by, session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,6 +124,7 @@ class SessionCatalog:
 
     def __init__(self, spark: "SparkSession") -> None:
         self._gateway = Gateway.of(spark)
+        self._spark = spark
         self._state = session_state(spark)
         self._catalog = self._state.catalog()
         self._classes = self._gateway.jvm.org.apache.spark.sql.catalyst
@@ -241,7 +242,7 @@ class SessionCatalog:
 
         Spark's own command fails, because it first loads the provider's classes.
         """
-        plan = self._state.sqlParser().parsePlan(sql)
+        plan = parsed_by(self._spark, "parsePlan", sql)
         if plan.nodeName() != "DropTable":
             return False
         entry = self._find(self._identifier_of(plan.child().nameParts()))
@@ -267,7 +268,7 @@ class SessionCatalog:
         self._catalog.refreshTable(entry.table.identifier())
 
     def _identifier(self, name: str) -> JavaObject:
-        return self._identifier_of(self._state.sqlParser().parseMultipartIdentifier(name))
+        return self._identifier_of(parsed_by(self._spark, "parseMultipartIdentifier", name))
 
     def _identifier_of(self, name_parts: JavaObject) -> JavaObject:
         parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .connection.gateway import Gateway, JavaObject
-from .connection.sessions import session_state
+from .connection.sessions import parsed_by, session_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def parsed_expression(spark: "SparkSession", sql: str) -> JavaObject:
     """A parsed, unresolved SQL expression. Raises Spark's ParseException."""
-    return session_state(spark).sqlParser().parseExpression(sql)
+    return parsed_by(spark, "parseExpression", sql)
 
 
 def attribute_name_parts(gateway: Gateway, name: str) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ class Scope:
         from pyspark.errors import AnalysisException
 
         try:
-            plan = analyzed(over.where(self._bound(condition)))
+            java_condition = self._gateway.filter_condition(over.where(self._bound(condition)))
         except AnalysisException as error:
             if error.getCondition() != "INVALID_WHERE_CONDITION":
                 raise
@@ -99,7 +99,6 @@ class Scope:
                 condition="DELTA_AGGREGATION_NOT_SUPPORTED",
                 parameters={"operation": "MERGE", "predicate": subject},
             ) from error
-        java_condition = plan.condition()
         if self._gateway.has_subquery(java_condition):
             raise UnsupportedFeatureError(
                 f"{subject} has a subquery, which MERGE doesn't support: collect the subquery's result first and put "

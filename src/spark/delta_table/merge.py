@@ -1,6 +1,7 @@
 """`DeltaTable.merge`: a builder with the methods of `delta.tables.DeltaMergeBuilder`."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
@@ -8,6 +9,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from ...core.deltalog import DeltaLog
 from ...dml.merge.clauses import Action, Clause, Kind
 from ...dml.merge.merge import merge
+from ...engine.read import own_columns
 from ...engine.read.scan import Alias
 from ..arguments import assignments_of, checked
 from ..boundary import with_pyspark_errors
@@ -96,6 +98,9 @@ class DeltaMergeBuilder:
 
     def execute(self) -> DataFrame:
         """Run the MERGE and commit. Returns one row: the numbers of affected, updated, deleted and inserted rows."""
+        of_clauses = ([clause.condition, *(clause.values or {}).values()] for clause in self._clauses)
+        passed = [self._condition, *chain.from_iterable(of_clauses)]
+        own_columns.check(self._spark, passed, self._log.table, self._source)
         return execute_merge(
             self._spark,
             self._log,

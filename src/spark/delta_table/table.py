@@ -23,7 +23,7 @@ from ...dml.maintain.optimize_layout import OptimizeLayout
 from ...dml.maintain.restore import restore
 from ...dml.maintain.vacuum import Mode, vacuum
 from ...engine.jvm.connection.sessions import is_classic
-from ...engine.read import scan
+from ...engine.read import own_columns, scan
 from ...engine.write import view_inserts
 from ...errors import InvalidArgumentError, TablelogError, UnsupportedEnvironmentError, UnsupportedFeatureError
 from ...pages import escaped
@@ -158,7 +158,8 @@ class DeltaTable:
 
     def toDF(self) -> DataFrame:
         """The table as a DataFrame; each execution reads the newest version."""
-        frame = view_inserts.mark(scan.frame(self._spark, self._log), self._log, None)
+        rows = own_columns.note(scan.frame(self._spark, self._log), self._log.table, by_handle=True)
+        frame = view_inserts.mark(rows, self._log, None)
         return frame.alias(self._alias) if self._alias else frame
 
     def alias(self, aliasName: str) -> "DeltaTable":
@@ -171,6 +172,7 @@ class DeltaTable:
         Args:
             condition: SQL text or a Column; rows for which it is TRUE are deleted. None: all rows.
         """
+        own_columns.check(self._spark, [condition], self._log.table)
         with session_commit(self._spark) as options:
             delete(self._spark, self._log, condition, alias=self._alias, options=options)
 
@@ -186,6 +188,7 @@ class DeltaTable:
             set: maps columns or struct fields (`a.b`) to SQL expressions or Columns over the row before the update.
         """
         values = assignments_of(set, "set")
+        own_columns.check(self._spark, [condition, *values.values()], self._log.table)
         with session_commit(self._spark) as options:
             update(self._spark, self._log, values, condition, alias=self._alias, options=options)
 

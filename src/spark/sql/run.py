@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...engine.jvm import plans
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.connection.sessions import active
 from ...engine.jvm.statements import identifiers, scripts, statements
 from ..error_log import errors_not_logged
 from . import other_formats, own_statements, results
@@ -55,7 +56,7 @@ def _run_query(spark: SparkSession, original: Sql, text: str, args: Any) -> Data
 
 
 def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
-    with errors_not_logged():
+    with errors_not_logged(), active(spark):
         answer, plan = _by_tablelog(spark, text, args)
     return _by_spark(spark, lambda: original(spark, text, args), text, args, plan) if answer is None else answer
 

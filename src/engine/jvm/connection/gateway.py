@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from ....errors import UnsupportedEnvironmentError
+from ....errors import InvalidArgumentError, UnsupportedEnvironmentError
 from ....settings.spark_own import EXECUTION_ID
 from ..registry.classes import EXPRESSIONS, INTERNAL_ROW, class_name
 from . import frames, sessions, settings
@@ -309,8 +309,19 @@ class Gateway:
         return bool(self.expressions.SubqueryExpression.hasSubquery(expression))
 
     def filter_condition(self, filtered: "DataFrame") -> JavaObject:
-        """The resolved condition of a frame that `DataFrame.where` returned."""
-        return frames.analyzed(filtered).condition()
+        """The resolved condition of a frame that `DataFrame.where` returned.
+
+        Raises InvalidArgumentError if it names a hidden column: Spark then adds a projection above it.
+        """
+        plan = frames.analyzed(filtered)
+        if class_name(plan) != "Filter":
+            raise InvalidArgumentError(
+                "the condition names a hidden column of Spark, such as _metadata: commands support only the columns of "
+                "the table",
+                condition="UNSUPPORTED_EXPR_FOR_OPERATOR",
+                parameters={"invalidExprSqls": "_metadata"},
+            )
+        return plan.condition()
 
     def optimized(self, expression: JavaObject, frame: "DataFrame") -> JavaObject:
         """A resolved expression over `frame` after Spark's optimizer, with the frame's column names."""
@@ -342,7 +353,7 @@ class Gateway:
     def printed_conjuncts(self, spark: "SparkSession", condition: "str | Column") -> list[str]:
         """The parts of a condition that are joined by AND, as SQL; parsed, not resolved."""
         if isinstance(condition, str):
-            expression = sessions.session_state(spark).sqlParser().parseExpression(condition)
+            expression = sessions.parsed_by(spark, "parseExpression", condition)
         else:
             expression = self.expression(spark, condition)
         remaining, conjuncts = [expression], []

@@ -1,5 +1,8 @@
 """The JVM objects of a PySpark session, which PySpark keeps in private attributes."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,6 +31,42 @@ def master() -> str | None:
 def jvm_session(spark: "SparkSession") -> JavaObject:
     """The JVM's `SparkSession`."""
     return spark._jsparkSession
+
+
+_activated = threading.local()
+
+
+@contextmanager
+def active(spark: "SparkSession") -> Iterator[None]:
+    """Make a classic session the active one of this thread, as Spark does for each of its own calls.
+
+    Spark's parser and its expressions read their settings from the active session, which may be another one, with
+    another time zone or another ANSI mode.
+    """
+    if getattr(_activated, "session", None) is spark or not is_classic(spark):
+        yield
+        return
+    session = jvm_session(spark)
+    sessions = getattr(getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession$"), "MODULE$")
+    before = sessions.getActiveSession()
+    outer, is_other = getattr(_activated, "session", None), not before.contains(session)
+    if is_other:
+        sessions.setActiveSession(session)
+    _activated.session = spark
+    try:
+        yield
+    finally:
+        _activated.session = outer
+        if is_other and before.isDefined():
+            sessions.setActiveSession(before.get())
+        elif is_other:
+            sessions.clearActiveSession()
+
+
+def parsed_by(spark: "SparkSession", method: str, *arguments: Any) -> JavaObject:
+    """What a method of the session's parser returns for a text, by the session's settings."""
+    with active(spark):
+        return getattr(session_state(spark).sqlParser(), method)(*arguments)
 
 
 def session_id(spark: "SparkSession") -> str:

@@ -88,6 +88,8 @@ JVM: tuple[JvmInternal, ...] = (
     _of(_SQL, "classic.SparkSession", "plans, expressions and copies of a session", "sessionUUID", "sessionState",
         "expression", "cloneSession", "baseRelationToDataFrame", "createDataFrame", "conf",
         "resolveAndValidateParameters", "readStream", "internalCreateDataFrame"),
+    _of(_SQL, "classic.SparkSession$", "the active session of a thread", "getActiveSession", "setActiveSession",
+        "clearActiveSession"),
     _of(_SQL, "internal.SessionState", "parser, catalog and configuration", "sqlParser", "catalog", "catalogManager",
         "conf", "newHadoopConf", "executePlan", "tableFunctionRegistry"),
     _of(_SQL, "classic.Dataset", "frames of a plan", "ofRows", "queryExecution"),

@@ -8,7 +8,7 @@ from .. import catalyst
 from ..connection.callbacks import carried
 from ..connection.gateway import Gateway, JavaObject
 from ..connection.java_errors import thrown_by_java
-from ..connection.sessions import session_state
+from ..connection.sessions import parsed_by, session_state
 from ..registry.classes import V2_TABLE
 from ..types import read_schema
 
@@ -35,7 +35,7 @@ def unresolved_relation(gateway: Gateway, name_parts: JavaObject) -> JavaObject:
 
 def parsed_name(spark: "SparkSession", name: str) -> JavaObject:
     """The parts of a table name, as a Scala `Seq`. Raises Spark's ParseException."""
-    return session_state(spark).sqlParser().parseMultipartIdentifier(name)
+    return parsed_by(spark, "parseMultipartIdentifier", name)
 
 
 def with_parameters(spark: "SparkSession", plan: JavaObject, parameters: Parameters) -> JavaObject:

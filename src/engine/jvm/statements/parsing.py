@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .. import catalyst
 from ..connection.gateway import Gateway, JavaObject
-from ..connection.sessions import session_state
+from ..connection.sessions import parsed_by
 from ..registry.classes import class_name
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def columns_of(spark: "SparkSession", sql: str) -> "StructType":
     """A list of columns with their types. Raises Spark's ParseException."""
     from pyspark.sql.types import StructType
 
-    return StructType.fromJson(json.loads(session_state(spark).sqlParser().parseTableSchema(sql).json()))
+    return StructType.fromJson(json.loads(parsed_by(spark, "parseTableSchema", sql).json()))
 
 
 def literal(spark: "SparkSession", sql: str) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from ..connection import settings
 from ..connection.compiled import compiled_instance
 from ..connection.gateway import Gateway, JavaObject
 from ..connection.java_errors import thrown_by_java
-from ..connection.sessions import hadoop_configuration, is_instance, jvm_session, session_state
+from ..connection.sessions import hadoop_configuration, is_instance, jvm_session, parsed_by, session_state
 from ..registry.classes import class_name
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def formatted(spark: "SparkSession", text: str, named: Mapping[str, object]) -> 
 
 def parsed(spark: "SparkSession", text: str) -> JavaObject:
     """The plan of a statement. Raises Spark's ParseException."""
-    return session_state(spark).sqlParser().parsePlan(text)
+    return parsed_by(spark, "parsePlan", text)
 
 
 def parsed_or_none(spark: "SparkSession", text: str) -> JavaObject | None:
@@ -68,7 +68,7 @@ def parsed_with_values(spark: "SparkSession", text: str, args: "Mapping[str, obj
         context = contexts.NamedParameterContext(literals)
     else:
         context = contexts.PositionalParameterContext(gateway.seq(literals.apply(name) for name in named))
-    return session_state(spark).sqlParser().parsePlanWithParameters(text, context)
+    return parsed_by(spark, "parsePlanWithParameters", text, context)
 
 
 def is_temporary_view(spark: "SparkSession", name_parts: JavaObject) -> bool:
