@@ -112,7 +112,7 @@ def frame(spark: SparkSession, path: str, options: Options) -> DataFrame:
 
 def _with_row_ids(spark: SparkSession, log: DeltaLog, snapshot: Snapshot | None) -> DataFrame:
     check_enabled(snapshot or log.snapshot())
-    return row_ids.frame(spark, log, ROW_IDS, snapshot=snapshot)
+    return own_columns.note(row_ids.frame(spark, log, ROW_IDS, snapshot=snapshot), log.table)
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,9 @@ def test_a_source_that_is_derived_from_the_same_handle(tables: tuple[Table, Tabl
     refused("AMBIGUOUS_REFERENCE", merge.whenMatchedUpdate(set={"v": frame["id"]}).execute)
     refused("AMBIGUOUS_REFERENCE", merge.whenMatchedDelete(frame["id"] == 1).execute)
     assert table.rows() == ROWS
+    other = table.delta.toDF()
+    delta.merge(changed, other["id"] == changed["id"]).whenMatchedUpdate(set={"v": changed["v"] + 2}).execute()
+    assert table.rows("v") == [0, 11, 20, 30, 40], "the condition names both sides"
     aliased = delta.alias("t").merge(changed.alias("s"), F.col("t.id") == F.col("s.id"))
     aliased.whenMatchedUpdate(set={"v": F.col("s.v")}).execute()
     assert table.rows("v") == [0, 9, 20, 30, 40]

@@ -19,7 +19,7 @@ from ..jvm.connection.sessions import is_classic
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_TABLES, _FRAMES = 256, 256
+_TABLES, _FRAMES = 128, 64
 
 _noted: "OrderedDict[str, deque[tuple[JavaObject, bool]]]" = OrderedDict()
 _lock = threading.Lock()
@@ -50,31 +50,39 @@ def check(
     if not columns or not is_classic(spark):
         return
     gateway = Gateway.of(spark)
+    used = {
+        str(attribute.exprId()): attribute
+        for column in columns
+        for attribute in gateway.references(gateway.expression(spark, column))
+        if attribute.resolved()
+    }
     of_source = None if source is None else analyzed(source).outputSet()
+    in_source = {key: one for key, one in used.items() if of_source is not None and of_source.contains(one)}
+    others = [one for key, one in used.items() if key not in in_source]
     with _lock:
         frames = list(reversed(_noted.get(table, ())))
-    for column in columns:
-        for attribute in gateway.references(gateway.expression(spark, column)):
-            if not attribute.resolved():
-                continue
-            name = dotted((str(attribute.name()),))
-            if of_source is not None and of_source.contains(attribute):
-                if any(by_handle and attributes.contains(attribute) for attributes, by_handle in frames):
-                    raise InvalidArgumentError(
-                        f"the Column {name} may be the table's or the source's, because the source of MERGE is derived "
-                        "from a DataFrame of the same DeltaTable. Give both sides an alias, and write "
-                        'F.col("t.…") and F.col("s.…")',
-                        condition="AMBIGUOUS_REFERENCE",
-                        parameters={"name": name, "referenceNames": f"[target.{name}, source.{name}]"},
-                    )
-            elif not any(attributes.contains(attribute) for attributes, _ in frames):
-                raise InvalidArgumentError(
-                    f"the Column {name} belongs to another DataFrame than one of all columns of {table}. Use "
-                    f'F.col("…") or SQL text for the columns of the table, or a Column of toDF()',
-                    condition=(
-                        "MISSING_ATTRIBUTES.RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
-                        if source is None
-                        else "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
-                    ),
-                    parameters={"missingAttributes": name, "input": table, "merge": table},
-                )
+    for attribute in others:
+        if not any(attributes.contains(attribute) for attributes, _ in frames):
+            raise _foreign(dotted((str(attribute.name()),)), table, source)
+    for attribute in () if others else in_source.values():  # with others, it is clear which frame is the table's
+        if any(by_handle and attributes.contains(attribute) for attributes, by_handle in frames):
+            raise _ambiguous(dotted((str(attribute.name()),)))
+
+
+def _foreign(name: str, table: str, source: "DataFrame | None") -> InvalidArgumentError:
+    of_command = "MISSING_ATTRIBUTES.RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT"
+    return InvalidArgumentError(
+        f"the Column {name} belongs to another DataFrame than one of all columns of {table}. Use F.col(name) or SQL "
+        "text for the columns of the table, or a Column of toDF()",
+        condition=of_command if source is None else "DELTA_MERGE_RESOLVED_ATTRIBUTE_MISSING_FROM_INPUT",
+        parameters={"missingAttributes": name, "input": table, "merge": table},
+    )
+
+
+def _ambiguous(name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"the Column {name} may be the table's or the source's, because the source of MERGE is derived from a DataFrame "
+        'of a DeltaTable of the same table. Give both sides an alias, and write F.col("t.…") and F.col("s.…")',
+        condition="AMBIGUOUS_REFERENCE",
+        parameters={"name": name, "referenceNames": f"[target.{name}, source.{name}]"},
+    )

@@ -56,7 +56,7 @@ def _run_query(spark: SparkSession, original: Sql, text: str, args: Any) -> Data
 
 
 def _run(spark: SparkSession, original: Sql, text: Any, args: Any) -> DataFrame:
-    with errors_not_logged(), active(spark):
+    with errors_not_logged():
         answer, plan = _by_tablelog(spark, text, args)
     return _by_spark(spark, lambda: original(spark, text, args), text, args, plan) if answer is None else answer
 
@@ -68,12 +68,13 @@ def _by_tablelog(spark: SparkSession, text: Any, args: Any) -> tuple[DataFrame |
         kinds = statements.kinds_of(spark, text)
         if kinds is not None and _OURS.isdisjoint(kinds):
             return None, None
-    plan = _parsed(spark, text, args) if own is None else None
-    if own is None and plan is None:
-        own = own_statements.after_spark(spark, text)
-    if own is not None:
-        return own_statements.run(spark, own, args), None
-    return (None if plan is None else _answer(spark, text, args, plan)), plan
+    with active(spark):
+        plan = _parsed(spark, text, args) if own is None else None
+        if own is None and plan is None:
+            own = own_statements.after_spark(spark, text)
+        if own is not None:
+            return own_statements.run(spark, own, args), None
+        return (None if plan is None else _answer(spark, text, args, plan)), plan
 
 
 def _answer(spark: SparkSession, text: str, args: Any, plan: Any) -> DataFrame | None:
