@@ -81,8 +81,8 @@ def _foreign(name: str, table: str, source: "DataFrame | None") -> InvalidArgume
 
 def _ambiguous(name: str) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"the Column {name} may be the table's or the source's, because the source of MERGE is derived from a DataFrame "
-        'of a DeltaTable of the same table. Give both sides an alias, and write F.col("t.…") and F.col("s.…")',
+        f"the Column {name} may be the table's or the source's, because the source of MERGE is derived from a frame of "
+        'a DeltaTable of the same table. Give both an alias, and write F.col("t.…") and F.col("s.…")',
         condition="AMBIGUOUS_REFERENCE",
         parameters={"name": name, "referenceNames": f"[target.{name}, source.{name}]"},
     )
