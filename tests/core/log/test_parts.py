@@ -1,6 +1,8 @@
 """A checkpoint too large to be held: its files are read some at a time, and what comes out is the same."""
 
 from dataclasses import replace
+from io import BytesIO
+from typing import BinaryIO
 
 import pytest
 
@@ -13,6 +15,7 @@ from tablelog.core.log_maintenance import checkpoint_rows
 from tablelog.core.protocol.paths import crc_name, part_name
 from tablelog.core.table_maintenance import unneeded_files
 from tablelog.errors import ChecksumMismatchError
+from tablelog.logstore import MemoryLogStore
 from tablelog.settings.declarations import CHECKPOINT_PART_SIZE
 
 
@@ -23,11 +26,11 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint_rows, "PIECE_ROWS", 4)
 
 
-def table(kind: str) -> LogBuilder:
+def table(kind: str, store: MemoryLogStore | None = None) -> LogBuilder:
     """A table of 30 files with a checkpoint at version 1, and a commit after it."""
     features = frozenset({"v2Checkpoint"}) if kind == "sidecars" else None
     configuration = {"delta.checkpointPolicy": "v2"} if kind == "sidecars" else {}
-    builder = LogBuilder()
+    builder = LogBuilder(store)
     protocol = Protocol(3, 7, features, features) if features else Protocol(1, 2)
     builder.commit(protocol, metadata(configuration, schema=PARTITIONED, partition_columns=("day",), table_id="t"))
     days = [{"day": f"2024-01-0{number % 3 + 1}"} for number in range(30)]
@@ -45,6 +48,34 @@ def content(builder: LogBuilder) -> list[str]:
     removed = snapshot.tombstones.column("path").to_pylist()
     # A checkpoint says of no file that its data is new.
     return sorted(str(replace(file, data_change=False)) for file in snapshot.add_files()) + sorted(removed)
+
+
+class NotingStore(MemoryLogStore):
+    """Notes which files are read as a whole, and which are opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.whole: list[str] = []
+        self.opened: list[str] = []
+
+    def read(self, path: str) -> bytes:
+        self.whole.append(path)
+        return super().read(path)
+
+    def open_file(self, path: str) -> BinaryIO:
+        self.opened.append(path)
+        return BytesIO(super().read(path))
+
+
+@pytest.mark.parametrize("kind", ["classic", "parts", "sidecars"])
+def test_a_large_file_is_opened_and_not_read_as_a_whole(kind: str) -> None:
+    """A file of 2 GB in memory is too much for a driver of 4 GiB."""
+    store = NotingStore()
+    builder = table(kind, store)
+    store.whole.clear()
+    assert len(content(builder)) == 32  # 30 files, and two tombstones
+    assert [path for path in store.opened if path.endswith(".parquet")]
+    assert not [path for path in store.whole if path.endswith(".parquet")]
 
 
 @pytest.mark.parametrize("kind", ["classic", "parts", "sidecars"])
