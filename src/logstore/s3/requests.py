@@ -94,8 +94,10 @@ def never_sent(error: Exception) -> bool:
     exceptions = sdk().exceptions
     if isinstance(error, exceptions.SSLError):
         return any(reason in str(error) for reason in _IN_HANDSHAKE)
-    if isinstance(error, exceptions.ProxyConnectionError) or has_invalid_header(error):
-        return has_invalid_header(error) or http_clients.never_sent(error)
+    if has_invalid_header(error):
+        return True
+    if isinstance(error, exceptions.ProxyConnectionError):
+        return http_clients.never_sent(error)
     if isinstance(error, exceptions.HTTPClientError):  # any error after the connection was made
         return False
     return isinstance(error, exceptions.BotoCoreError)
