@@ -7,6 +7,7 @@ are equal, and a `ColumnMapping` has no cost.
 
 import operator
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -55,7 +56,8 @@ class ColumnMapping:
     def of(cls, protocol: Protocol, metadata: Metadata) -> "ColumnMapping":
         """The mapping of a table: its metadata's, if its protocol supports the feature.
 
-        `CorruptLogError` if a column has no name or id, or shares it with another one.
+        `CorruptLogError` if two columns have the same name, or if, in a table with a mapping, a column has no physical
+        name or id, or shares it with another one.
         """
         mode = mode_of(metadata) if "columnMapping" in features.supported(protocol) else "none"
         return _mapping(mode, metadata.schema_string, tuple(metadata.partition_columns))
@@ -88,6 +90,9 @@ class ColumnMapping:
 @lru_cache(maxsize=64)
 def _mapping(mode: Mode, schema_string: str, partition_columns: tuple[str, ...]) -> ColumnMapping:
     schema = parse_schema(schema_string)
+    counts = Counter(name for name, _ in all_fields(schema))
+    if twice := next((name for name, count in counts.items() if count > 1), None):
+        raise CorruptLogError(f"the table's schema is damaged: it has two columns {dotted(twice)}")
     if mode != "none":
         _check(schema, lambda reason: CorruptLogError(f"the table's schema is damaged: {reason}"))
     return ColumnMapping(mode, schema, partition_columns)

@@ -208,6 +208,39 @@ def test_a_damaged_mapping_is_refused(fields: tuple[StructField, ...], message: 
         mapping.check(damaged)
 
 
+@pytest.mark.parametrize("mode", ["none", "name"])
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ((marked("a", 1, "x"), marked("a", 2, "y")), "a"),
+        (
+            (
+                marked("a", 1, "x"),
+                StructField("a", StructType((marked("b", 3, "z"),)), True, marked("a", 2, "y").metadata),
+            ),
+            "a",
+        ),
+        (
+            (
+                StructField(
+                    "s", StructType((marked("b", 1, "x"), marked("b", 2, "y"))), True, marked("s", 3, "z").metadata
+                ),
+            ),
+            "s.b",
+        ),
+    ],
+)
+def test_two_columns_of_one_name_are_refused(fields: tuple[StructField, ...], name: str, mode: str) -> None:
+    damaged = metadata(StructType(fields), partition=(), mode=mode, **{mapping.MAX_ID: "9"})
+    with pytest.raises(CorruptLogError, match=f"it has two columns {name}$"):
+        of(damaged)
+
+
+def test_names_that_differ_in_case_are_read() -> None:
+    """An engine that tells case apart may have written them."""
+    assert of(metadata(StructType((StructField("a", LONG), StructField("A", LONG))), partition=(), mode="none"))
+
+
 def test_an_id_above_the_largest_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="has the id 7"):
         mapping.check(metadata(StructType((marked("a", 7, "x"),)), partition=(), **{mapping.MAX_ID: "6"}))
