@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import DataFrame, functions
 
 from ...engine.read import scan
 from ...engine.write import writer
@@ -50,7 +50,7 @@ def _remove_selected(command: Command, condition: scan.Condition, options: write
     kept = [number for number, count in zip(numbers, counts, strict=True) if count is None or touched[number] < count]
     if kept:
         frame = command.rows(pa.array(kept, pa.int64()))
-        stay = _not_pushed(~condition.column(frame).eqNullSafe(functions.lit(True)))
+        stay = rows.not_pushed(~condition.column(frame).eqNullSafe(functions.lit(True)))
         written = rows.write_kept(command, frame.where(stay), options)
         removal.added, removal.copied_rows = written.adds, written.rows
     if change_data.wanted(command):
@@ -89,15 +89,6 @@ def touched_files(command: Command, candidates: pa.Array, condition: scan.Condit
     counted = frame.where(condition.column(frame)).groupBy(file_number).count().collect()
     places = candidates.to_pylist()
     return {places[number]: count for number, count in counted}
-
-
-def _not_pushed(rows_to_keep: Column) -> Column:
-    """The same filter, which Spark evaluates on each row and doesn't push down to Parquet.
-
-    Parquet's dictionary filter tells -0.0 from 0.0: pushed down, it drops rows that must be kept. Spark pushes no
-    filter that isn't deterministic, and its optimizer doesn't know that this one is.
-    """
-    return rows_to_keep | (functions.monotonically_increasing_id() < 0)
 
 
 def _search(candidates: pa.Array) -> None:

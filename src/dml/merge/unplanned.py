@@ -330,7 +330,7 @@ class _Merge:
 
     def _unchanged(self, every: DataFrame) -> DataFrame:
         names = (*self.columns.names, *self._command.carried)
-        frame = every.where(F.col(self._names.clause).isNull())
+        frame = every.where(rows.not_pushed(F.col(self._names.clause).isNull()))
         return rows.without_void(self._command, frame.select(*(self._kept(name).alias(name) for name in names)))
 
     def _updated(self, every: DataFrame) -> list[DataFrame]:
