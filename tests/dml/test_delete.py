@@ -333,27 +333,3 @@ class TestConflicts:
         meanwhile(lambda: table.write(spark.range(1)))
         table.delta.delete("id = 0")
         assert table.rows() == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("way", ["delete", "replaceWhere", "merge", "merge and update"])
-@pytest.mark.parametrize("column", ["c DOUBLE NOT NULL", "c DOUBLE"])
-def test_rows_with_negative_zero_stay(spark, tmp_path, conf, column, way):
-    """A pushed filter `c = 0.0` would drop them: Parquet's dictionary tells -0.0 from 0.0."""
-    path = str(tmp_path / "zeros")
-    spark.sql(f"CREATE TABLE delta.`{path}` (id LONG, {column}) USING delta")
-    zero = "double('-0.0')"  # the literal -0.0D is 0.0
-    rows = ", ".join(f"({number}L, {zero if number % 5 == 1 else '1D'})" for number in range(25))
-    frame = spark.sql(f"SELECT * FROM VALUES {rows} AS v(id, c)")
-    conf("spark.tablelog.write.route", "native")
-    frame.repartition(1).write.format("delta").mode("append").save(path)
-    if way == "delete":
-        DeltaTable.forPath(spark, path).delete("c <> 0.0D")
-    elif way.startswith("merge"):
-        merge = DeltaTable.forPath(spark, path).alias("t").merge(spark.range(0).alias("s"), "t.id = s.id")
-        if way == "merge and update":
-            merge = merge.whenNotMatchedBySourceUpdate("t.c < 0D", {"c": "2D"})
-        merge.whenNotMatchedBySourceDelete("t.c <> 0.0D").execute()
-    else:
-        frame.limit(0).write.format("delta").mode("overwrite").option("replaceWhere", "c <> 0.0D").save(path)
-    left = sorted(row.id for row in spark.read.format("delta").load(path).collect())
-    assert left == [1, 6, 11, 16, 21]

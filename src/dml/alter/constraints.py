@@ -48,7 +48,8 @@ def add_constraint(
         command.txn.read_whole_table()
         if command.snapshot.num_files:
             kept = functions.expr(expression).eqNullSafe(functions.lit(True))
-            wrong = scan.frame(spark, log, snapshot=command.snapshot, options=scan.EVERY_ROW).where(~kept).count()
+            every = scan.frame(spark, log, snapshot=command.snapshot, options=scan.EVERY_ROW)
+            wrong = scan.without_pushdown(every).where(~kept).count()
             if wrong:
                 raise ConstraintViolationError(
                     f"{log.table}: {wrong} rows of the table violate {expression}, so it can't be added as the "

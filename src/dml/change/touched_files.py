@@ -49,12 +49,12 @@ def _remove_selected(command: Command, condition: scan.Condition, options: write
     counts = [num_records(add) for add in removal.removed]
     kept = [number for number, count in zip(numbers, counts, strict=True) if count is None or touched[number] < count]
     if kept:
-        frame = command.rows(pa.array(kept, pa.int64()))
-        stay = rows.not_pushed(~condition.column(frame).eqNullSafe(functions.lit(True)))
+        frame = command.rows(pa.array(kept, pa.int64()), rewritten=True)
+        stay = ~condition.column(frame).eqNullSafe(functions.lit(True))
         written = rows.write_kept(command, frame.where(stay), options)
         removal.added, removal.copied_rows = written.adds, written.rows
     if change_data.wanted(command):
-        frame = command.rows(pa.array(numbers, pa.int64()))
+        frame = command.rows(pa.array(numbers, pa.int64()), rewritten=True)
         deleted = frame.where(condition.column(frame)).withColumn(change_data.CHANGE_TYPE, functions.lit("delete"))
         removal.changes = change_data.write(command, deleted)
     removal.rewrite_ms = _ms(began)

@@ -135,7 +135,7 @@ def _write(
     else of all rows. `every_row`: each row changes.
     """
     began = time.monotonic()
-    frame = updated.over(numbers)
+    frame = updated.over(numbers, rewritten=not removal.by_vectors)
     rewritten = frame.where(frame[command.names.matches]) if removal.by_vectors else frame
     after = updated.after(rewritten, rewritten[command.names.matches])
     written = rows.write_new(command, rows.fitted(command, after))
@@ -167,9 +167,9 @@ class _Updated:
         taken = [*self.command.column_names, *vars(self.command.names).values()]
         return dict(zip(self.values, free_names([f"SET {dotted(path)}" for path in self.values], taken), strict=True))
 
-    def over(self, numbers: Sequence[int]) -> DataFrame:
+    def over(self, numbers: Sequence[int], *, rewritten: bool) -> DataFrame:
         """The rows of some files, with whether each row matches, and with the new values (null if it doesn't match)."""
-        frame = self.command.rows(pa.array(numbers, pa.int64()))
+        frame = self.command.rows(pa.array(numbers, pa.int64()), rewritten=rewritten)
         # Files were selected exactly if the condition is on partition columns only: then every row matches.
         partial = self.condition is not None and self.condition.data is not None
         matches = self.condition.column(frame) if self.condition is not None and partial else F.lit(True)

@@ -302,13 +302,24 @@ class Command:
                 parameters={"table_name": self.txn.table, "config": "delta.appendOnly"},
             )
 
-    def rows(self, numbers: pa.Array, *, file_number: str | None = None, row_index: str | None = None) -> DataFrame:
+    def rows(
+        self,
+        numbers: pa.Array,
+        *,
+        file_number: str | None = None,
+        row_index: str | None = None,
+        rewritten: bool = False,
+    ) -> DataFrame:
         """The rows of some files, with the table's columns and the columns `carried`.
 
         `numbers` are indexes in `snapshot.files`. `file_number` is the name of an extra column with the index of the
         row's file in `numbers`; `row_index` is the name of one with the row's index in its data file (bigint).
+        `rewritten`: the files are rewritten, so Spark evaluates filters on each row (`scan.without_pushdown`).
         """
-        numbers = numbers.cast(pa.int64())
+        frame = self._cached_rows(numbers.cast(pa.int64()), file_number, row_index)
+        return scan.without_pushdown(frame) if rewritten else frame
+
+    def _cached_rows(self, numbers: pa.Array, file_number: str | None, row_index: str | None) -> DataFrame:
         if file_number is None and row_index is None and self._last is not None and self._last[0].equals(numbers):
             _, name, frame = self._last  # reuses the file listing in the JVM: saves about 0.1 s
             return frame.drop(name)

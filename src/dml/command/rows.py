@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pyspark.sql import Column, DataFrame, functions
+from pyspark.sql import DataFrame
 
 from ...core.protocol import iceberg_compat, schema
 from ...core.protocol.rules import NO_RULES, Rules
@@ -67,15 +67,6 @@ def check_updated(command: Command, columns: Iterable[str]) -> None:
                 condition="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
                 parameters={"colName": known},
             )
-
-
-def not_pushed(rows_to_keep: Column) -> Column:
-    """The same filter, which Spark evaluates on each row and doesn't push down to Parquet.
-
-    Parquet's dictionary filter tells -0.0 from 0.0: pushed down, it drops rows that must be kept. Spark pushes no
-    filter that isn't deterministic, and its optimizer doesn't know that this one is.
-    """
-    return rows_to_keep | (functions.monotonically_increasing_id() < 0)
 
 
 def write_new(

@@ -18,16 +18,17 @@ def joined(
     *,
     unmatched: bool,
     places: bool = True,
+    rewritten: bool = False,
 ) -> DataFrame:
     """Join the rows of the files with their source rows, and add the number of the clause that applies.
 
     With `unmatched`, the result also has rows without a match, with nulls. The columns are the table's,
     `command.carried`, the source's with the source row number, the location of the row, and the clause number (see
-    `Command.names`).
+    `Command.names`). `rewritten` as in `Command.rows`.
     """
     names = command.names
     row_index = names.row_index if places else None
-    rows = command.rows(numbers, file_number=names.file_number, row_index=row_index)
+    rows = command.rows(numbers, file_number=names.file_number, row_index=row_index, rewritten=rewritten)
     rows = aligned(rows, resolved.scope.target_output)
     other = source.joining
     if not unmatched:

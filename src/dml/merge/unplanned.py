@@ -223,12 +223,11 @@ class _Merge:
         wider = merging.as_nullable(StructType((field,))).fields[0]
         return reshaped(kept, before.data_type, field.data_type).cast(column_type(wider))
 
-    def _target(self, numbers: Sequence[int]) -> DataFrame:
+    def _target(self, numbers: Sequence[int], *, rewritten: bool = False) -> DataFrame:
         """The rows of some files, with a struct of their columns, whose name no column of the source has."""
         names = self._names
-        frame = self._command.rows(
-            pa.array(numbers, pa.int64()), file_number=names.file_number, row_index=names.row_index
-        )
+        files = pa.array(numbers, pa.int64())
+        frame = self._command.rows(files, file_number=names.file_number, row_index=names.row_index, rewritten=rewritten)
         kept = F.struct(*(frame[quoted(name)] for name in (*self._before.names, *self._command.carried)))
         frame = frame.select("*", kept.alias(self._kept_name))
         frame = frame if self._alias is None else frame.alias(self._alias)
@@ -238,10 +237,10 @@ class _Merge:
             frame = frame if self._alias is None else frame.alias(self._alias)
         return frame
 
-    def _joined(self, numbers: Sequence[int], *, unmatched: bool) -> DataFrame:
+    def _joined(self, numbers: Sequence[int], *, unmatched: bool, rewritten: bool = False) -> DataFrame:
         """The rows of the files with their source rows, and the number of the clause that applies."""
         how = "left_outer" if unmatched else "inner"
-        frame = self._target(numbers).join(self._source, self._condition, how)
+        frame = self._target(numbers, rewritten=rewritten).join(self._source, self._condition, how)
         number = F.when(F.col(self._names.present).isNotNull(), _number(self._matched, 0)).otherwise(
             _number(self._by_source, len(self._matched))
         )
@@ -323,14 +322,14 @@ class _Merge:
 
     def _every_row(self, touched: Sequence[int]) -> DataFrame:
         """All rows of the touched files, each once, with the number of the clause that applies to it."""
-        frame = self._joined(touched, unmatched=True)
+        frame = self._joined(touched, unmatched=True, rewritten=True)
         if not self._several:
             return frame
         return frames.once_each(frame, self._names)
 
     def _unchanged(self, every: DataFrame) -> DataFrame:
         names = (*self.columns.names, *self._command.carried)
-        frame = every.where(rows.not_pushed(F.col(self._names.clause).isNull()))
+        frame = every.where(F.col(self._names.clause).isNull())
         return rows.without_void(self._command, frame.select(*(self._kept(name).alias(name) for name in names)))
 
     def _updated(self, every: DataFrame) -> list[DataFrame]:

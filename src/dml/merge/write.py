@@ -187,7 +187,16 @@ class _Writer:
 
     def _joined(self, source: MergeSource, *, unmatched: bool, places: bool = False) -> DataFrame:
         numbers = pa.array(self._matches.touched, pa.int64())
-        return joined(self._command, self._resolved, source, numbers, unmatched=unmatched, places=places)
+        return joined(
+            self._command,
+            self._resolved,
+            source,
+            numbers,
+            unmatched=unmatched,
+            places=places,
+            # With deletion vectors, the same rows must be found here as by the search, which marked them.
+            rewritten=not self._outcome.removal.by_vectors,
+        )
 
     def _every_row(self, source: MergeSource) -> DataFrame:
         """All rows of the touched files, each once, with the number of the clause that applies to it."""
@@ -211,7 +220,7 @@ class _Writer:
 
     def _kept(self, source: MergeSource) -> _Piece:
         """The unchanged rows of the touched files."""
-        return _Piece(self._as_kept(self._every_row(source).where(rows.not_pushed(self._clause.isNull()))))
+        return _Piece(self._as_kept(self._every_row(source).where(self._clause.isNull())))
 
     def _kept_of_few(self) -> _Piece:
         """The unchanged rows, found by excluding the locations of the changed rows, without a join."""
@@ -242,7 +251,7 @@ class _Writer:
         """All rows of the touched files after the MERGE."""
         numbers = self._resolved.updates
         frame = self._every_row(source)
-        frame = frame.where(rows.not_pushed(self._clause.isNull() | self._clause.isin(numbers)))
+        frame = frame.where(self._clause.isNull() | self._clause.isin(numbers))
         columns = self._values(self._resolved.columns.names, numbers)
         passed_on = self._command.passed_on(frame, self._clause.isNotNull())
         return _Piece(rows.fitted(self._command, frame.select(*columns, *passed_on)))

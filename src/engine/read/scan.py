@@ -52,6 +52,7 @@ __all__ = [
     "printed_conjuncts",
     "refresh_cached",
     "split_condition",
+    "without_pushdown",
 ]
 
 Alias: TypeAlias = str | Sequence[str]
@@ -116,6 +117,18 @@ def frame(
 
 
 _FRAME_OF = {"native": native.frame, "manifest": manifest.frame, "listed": listed.frame, "arrow": arrow.frame}
+
+
+def without_pushdown(rows: "DataFrame") -> "DataFrame":
+    """The same rows, whose later filters Spark evaluates itself and doesn't push down to Parquet.
+
+    Pushed filters may skip rows that match: Parquet's dictionary filter tells -0.0 from 0.0, and a footer of another
+    writer may leave NaN out. A command that writes the other rows again would lose these. Spark pushes no filter
+    through one that isn't deterministic; its optimizer doesn't know that this one is true for each row.
+    """
+    from pyspark.sql import functions
+
+    return rows.where(functions.monotonically_increasing_id() >= 0)
 
 
 def columns_of(snapshot: "Snapshot") -> frozenset[str]:
