@@ -16,7 +16,7 @@ from ..harness.interleave import outcome
 from ..harness.processes import Station, crew, needs_processes, together
 from ..model import Context
 from .suite import check, commit, commit_names, enough, expect, latest_end, mark, names, saw_enough, varied_version
-from .trial import LOST, UNKNOWN, WON, Overlap, Try, in_threads, judge, tried
+from .trial import LOST, REFUSED, UNKNOWN, WON, Overlap, Try, in_threads, judge, tried
 
 _BATCH = 10
 _SWITCH_SECONDS = 1e-5
@@ -186,15 +186,23 @@ def append(here: Station, root: str, version: int, commits: int, until: float) -
 
 
 def _won(store: LogStore, path: str, token: str) -> bool:
-    """Commit `token` at `path`; False if another commit is there. After "unknown" the content of the file decides."""
+    """Commit `token` at `path`; False if another commit is there. After "unknown" the content of the file decides.
+
+    A write with an unknown outcome may be applied later, even after the next attempt was sent. So after it a file that
+    exists may be this writer's own.
+    """
+    doubtful = False
     while True:
         end = tried(0, partial(store.write, path, token.encode()))
         if end.answer == WON:
             return True
-        if end.answer == LOST:
+        if end.answer == LOST and not doubtful:
             return False
-        if end.answer != UNKNOWN:
+        if end.answer == REFUSED:
+            raise NotEstablishedError(f"the store rejected a commit: {end.said}")
+        if end.answer not in {LOST, UNKNOWN}:
             broken(f"a commit ended with {end.said}")
+        doubtful = True
         with contextlib.suppress(FileNotFoundError):
             return store.read(path) == token.encode()
 

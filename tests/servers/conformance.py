@@ -204,9 +204,10 @@ def _said(name: str, arguments: argparse.Namespace, *, beside: bool) -> tuple[bo
         path.write_text(to_json(report.slim()) + "\n")
     lost = not_established_now(report, published) if published else []
     new = failed_now(report, published)
+    told = [f"{finding.check.name}: {finding.message}" for finding in report.findings if finding.check.name in new]
     text = ", ".join(f"{report.count(verdict)} {verdict}" for verdict in Verdict if report.count(verdict))
     text += f"; established before, and not now: {', '.join(lost)}" if lost else ""
-    text += f"; failed now, and not before: {', '.join(new)}" if new else ""
+    text += f"; failed now, and not before: {'; '.join(told)}" if new else ""
     return bool(new), text
 
 
