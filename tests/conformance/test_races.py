@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+
 from tablelog.conformance.checks.races import _won
 from tablelog.conformance.failures import GuaranteeBrokenError, NotEstablishedError
 from tablelog.errors import StorageUnavailableError, WriteOutcomeUnknown
