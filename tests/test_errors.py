@@ -326,7 +326,7 @@ def test_each_error_of_hadoop_names_the_file() -> None:
 
 def test_an_error_of_s3_names_the_file() -> None:
     pytest.importorskip("botocore")
-    from tablelog.logstore.s3.requests import error_of
+    from tablelog.logstore.s3.replies import error_of
 
     error = error_of(OSError("no route"), "reading", SECRET)
     assert isinstance(error, StorageUnavailableError)

@@ -19,7 +19,8 @@ from ..common.schemes import served_by
 from ..common.spool import Content, size_of, spooled
 from ..common.uri import shown
 from .places import S3Location, place_of
-from .requests import S3Requests, no_condition
+from .replies import no_condition
+from .requests import S3Requests
 from .settings import PREFIXES, S3Settings
 
 LARGEST = 5 << 30

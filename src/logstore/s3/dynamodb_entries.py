@@ -13,7 +13,7 @@ from ..common.conditional_put import Answer, Verdict, persist
 from ..common.http_clients import Clients, cause_of
 from ..common.retry_policy import DEFAULT_RETRIES, RetryPolicy
 from ..common.uri import shown
-from .requests import answer_of, error_of, is_transport, reply_of
+from .replies import answer_of, error_of, is_transport, reply_of
 from .settings import EXPIRED, S3Settings, sdk
 
 _Result = TypeVar("_Result")

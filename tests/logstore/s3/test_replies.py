@@ -16,7 +16,7 @@ from tablelog.errors import (
     WriteOutcomeUnknown,
 )
 from tablelog.logstore.common.conditional_put import Verdict
-from tablelog.logstore.s3 import requests as s3_requests
+from tablelog.logstore.s3 import replies
 from tablelog.logstore.s3.conditional_put_store import S3LogStore
 
 
@@ -44,7 +44,7 @@ from tablelog.logstore.s3.conditional_put_store import S3LogStore
     ],
 )
 def test_what_a_reply_means(status: int, code: str, verdict: Verdict) -> None:
-    assert s3_requests.verdict_of(status, code) is verdict
+    assert replies.verdict_of(status, code) is verdict
 
 
 def test_a_write_is_one_conditional_request(fake: FakeS3, store: S3LogStore) -> None:
