@@ -17,7 +17,7 @@ from .log_maintenance import compaction
 from .log_maintenance.cleanup import DAY_MS, CleanUp, clean_up, cut_off
 from .protocol.actions import Action
 from .protocol.features import check_readable, check_writable
-from .protocol.paths import LOG_DIRECTORY
+from .protocol.paths import LOG_DIRECTORY, above_partitions
 from .table import history
 from .table.history import HistoryEntry
 from .table.newest_snapshot import NewestSnapshot
@@ -163,14 +163,30 @@ class DeltaLog:
         return self._loader.load(version)[0]
 
     def transaction(self) -> "Transaction":
-        """A transaction on the newest version; where there is no table, its commit can create one."""
+        """A transaction on the newest version; where there is no table, its commit can create one.
+
+        Raises InvalidArgumentError where the new table would be in a partition directory of another one, whose VACUUM
+        and whose readers of plain files would take the files for its own.
+        """
         from .txn.transaction import Transaction
 
         try:
             snapshot = self.snapshot()
         except TableNotFoundError:
             snapshot = None
+            self._check_in_no_partition()
         return Transaction(self, snapshot)
+
+    def _check_in_no_partition(self) -> None:
+        for directory, _ in above_partitions(self.table):
+            above = DeltaLog(directory, self.store, conf=self.conf, storage_options=self.storage_options)
+            if above.exists():
+                raise InvalidArgumentError(
+                    f"{self.table} is a partition directory of the table {directory}: nothing was written. Write to "
+                    "the table itself, or choose another place for a new table.",
+                    condition="DELTA_UNEXPECTED_PARTIAL_SCAN",
+                    parameters={"path": self.table},
+                )
 
     @sets_table
     def committed(self, read: Snapshot | None, commits: Iterable[tuple[int, Sequence[Action]]]) -> Snapshot:

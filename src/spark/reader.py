@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, TypeVar
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession, functions
 
 from ..core.deltalog import DeltaLog
+from ..core.protocol.paths import above_partitions
 from ..core.protocol.schema import quoted
 from ..core.table.snapshot import Snapshot
 from ..engine.jvm import builders
@@ -128,34 +130,52 @@ def find(
     path: str, conf: Mapping[str, str], file_system: Mapping[str, str], use: Callable[[DeltaLog], T]
 ) -> OpenedTable[T] | None:
     """Apply `use` to the table at `path`, or to the one that has `path` as a partition directory; None: no table."""
-    partition: tuple[tuple[str, str], ...] = ()
-    while True:
-        log = delta_log(path, conf, file_system)
-        try:
-            with error_context(table=log.table):
-                return OpenedTable(log, use(log), partition)
-        except TableNotFoundError:
-            parent, _, name = path.rstrip("/").rpartition("/")
-            column, equals, value = name.partition("=")
-            if not (parent and column and equals):
-                return None
-            partition = ((unquote(column), unquote(value)), *partition)
-            path = parent
+    for directory, partition in chain([(path, ())], above_partitions(path)):
+        log = delta_log(directory, conf, file_system)
+        with suppress(TableNotFoundError), error_context(table=log.table):
+            return OpenedTable(log, use(log), partition)
+    return None
 
 
 def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str]) -> DeltaLog | None:
-    """The table at `path`, or the one that has `path` as a partition directory; None if there is none."""
+    """The table at `path`; None if there is none.
 
+    Raises InvalidArgumentError for a partition directory of a table: only reads stand for the rows of that partition,
+    and a command would change the whole table.
+    """
+    found = _find_existing(path, conf, file_system)
+    if found is not None and found.partition:
+        raise InvalidArgumentError(
+            f"{path} is a partition directory of the table {found.log.table}, and nothing was changed. A partition "
+            "directory can only be read: name the table, and use a condition for the partition.",
+            condition="DELTA_UNEXPECTED_PARTIAL_SCAN",
+            parameters={"path": path},
+            table=found.log.table,
+        )
+    return None if found is None else found.log
+
+
+def is_partition_directory(path: str, conf: Mapping[str, str]) -> bool:
+    """Whether `path` isn't a table, but the name of a partition directory below one."""
+    found = _find_existing(path, conf, {})
+    return found is not None and bool(found.partition)
+
+
+def can_be_read(path: str, conf: Mapping[str, str]) -> bool:
+    """Whether `path` is a table or a partition directory of one."""
+    return _find_existing(path, conf, {}) is not None
+
+
+def _find_existing(path: str, conf: Mapping[str, str], file_system: Mapping[str, str]) -> OpenedTable[None] | None:
     def check_exists(log: DeltaLog) -> None:
         if not log.exists():
             raise not_a_table(log.table)
 
-    opened_table = find(path, conf, file_system, check_exists)
-    return None if opened_table is None else opened_table.log
+    return find(path, conf, file_system, check_exists)
 
 
 def existing_table(spark: SparkSession, path: str) -> DeltaLog:
-    """The table at `path`, or the one that has it as a partition directory. Raises TableNotFoundError."""
+    """The table at `path`. Raises TableNotFoundError, and InvalidArgumentError for a partition directory."""
     conf = session_conf(spark, path)
     log = find_table(path, conf, {})
     if log is None:
@@ -166,7 +186,7 @@ def existing_table(spark: SparkSession, path: str) -> DeltaLog:
 def missing_table(
     path: str, conf: Mapping[str, str], file_system: Mapping[str, str] | None = None
 ) -> TableNotFoundError:
-    """The error for a path that is neither a table nor a partition directory of one."""
+    """The error for a path without a table."""
     error = not_a_table(path, condition="DELTA_MISSING_DELTA_TABLE", parameters={"tableName": path})
     return error.with_context(table=delta_log(path, conf, file_system).table)
 

@@ -198,6 +198,19 @@ def test_a_partition_directory_as_path(spark: Any, table: Table) -> None:
     assert sorted(row.id for row in spark.read.format("delta").load(f"{table.path}/p=1").collect()) == [1, 3]
 
 
+def test_a_partition_directory_can_only_be_read(spark: Any, table: Table) -> None:
+    table.write(spark.range(4).selectExpr("id", "id % 2 p"), by=("p",))
+    path = f"{table.path}/p=1"
+    for call in (
+        lambda: DeltaTable.forPath(spark, path).delete(),
+        lambda: DeltaTable.forName(spark, f"delta.`{path}`").delete(),
+        lambda: spark.range(1).selectExpr("id", "1L p").write.format("delta").mode("append").save(path),
+    ):
+        with pytest.raises(InvalidArgumentError, match="partition directory"):
+            call()
+    assert table.read().count() == 4
+
+
 def test_an_empty_table(spark: Any, table: Table) -> None:
     table.write(spark.range(0).selectExpr("id", "named_struct('a', id) s", "cast(id as string) p"), by=("p",))
     assert table.read().collect() == []

@@ -6,7 +6,7 @@ keep it unchanged. This module decodes it for reading, normalises it for replay,
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes
 
@@ -206,6 +206,21 @@ def hive_escape(text: str) -> str:
 def hive_unescape(text: str) -> str:
     """The inverse of `hive_escape`; a percent sign that isn't part of an escape is kept."""
     return re.sub("%([0-9A-Fa-f]{2})", lambda match: chr(int(match[1], 16)), text)
+
+
+def above_partitions(path: str) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
+    """The directories above `path` whose partition directory it may be: (directory, its (column, value) pairs).
+
+    `t/p=1/q=2` may be one of `t/p=1`, and of `t`. The columns and values are decoded.
+    """
+    partition: tuple[tuple[str, str], ...] = ()
+    while True:
+        path, _, name = path.rstrip("/").rpartition("/")
+        column, equals, value = name.partition("=")
+        if not (path and column and equals):
+            return
+        partition = ((unquote(column), unquote(value)), *partition)
+        yield path, partition
 
 
 def partition_directory(columns: Iterable[str], values: Mapping[str, str | None]) -> str:

@@ -30,7 +30,7 @@ from ..format_check import (
     schema_refusal,
     stream_refusal,
 )
-from ..reader import find_table
+from ..reader import can_be_read
 from . import catalog
 
 
@@ -135,7 +135,7 @@ def _start_of_details(rows: list[Row]) -> int:
 
 def _is_in_table(location: str, conf: Mapping[str, str]) -> bool:
     """Whether a location is a Delta table, a partition directory of one, or a directory directly in one."""
-    if find_table(location, conf, {}) is not None:
+    if can_be_read(location, conf):
         return True
     directory = location.rstrip("/")
     while "=" in directory.rpartition("/")[2]:

@@ -34,7 +34,7 @@ from ..boundary import with_pyspark_errors
 from ..conf import delta_log, session_conf
 from ..connect import tables
 from ..not_on_connect import refused
-from ..reader import find_table, missing_table
+from ..reader import can_be_read, find_table, missing_table
 from ..time_travel import timestamp_ms
 from ..writer import commit_of, session_commit
 from . import describe, maintenance_results
@@ -62,7 +62,7 @@ class DeltaTable:
     def forPath(
         cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None
     ) -> "DeltaTable":
-        """The table at `path`, or the table that has `path` as a partition directory.
+        """The table at `path`.
 
         Args:
             sparkSession: a classic session, or one of Spark Connect.
@@ -71,6 +71,7 @@ class DeltaTable:
 
         Raises:
             TableNotFoundError: there is no Delta table at the path.
+            InvalidArgumentError: the path is a partition directory of a table.
         """
         conf, file_system = session_conf(sparkSession, path), _file_system(hadoopConf)
         table = find_table(path, conf, file_system)
@@ -96,8 +97,8 @@ class DeltaTable:
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether there is a Delta table at the path `identifier`."""
-        return find_table(identifier, session_conf(sparkSession, identifier), {}) is not None
+        """Whether the path `identifier` is a Delta table, or a partition directory of one, which can be read."""
+        return can_be_read(identifier, session_conf(sparkSession, identifier))
 
     @classmethod
     def convertToDelta(

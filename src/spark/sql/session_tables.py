@@ -36,8 +36,7 @@ class SessionTables:
         """
         location = self._location(request)
         if request.use is Use.EXISTS:
-            table = reader.find_table(location, session_conf(self._spark, location), {})
-            return None if table is None else location
+            return location if reader.can_be_read(location, session_conf(self._spark, location)) else None
         if request.use is Use.QUERY:
             try:
                 frame = self._frame(location, request)

@@ -16,12 +16,11 @@ from ...conf import delta_log, session_conf
 from ...delta_table import describe
 from ...delta_table.convert import converted, hadoop_path
 from ...delta_table.optimize import frame_of, run_optimize
-from ...reader import not_a_table
+from ...reader import is_partition_directory, not_a_table
 from ...writer import commit_of
 from .. import results, targets
 from ..grammar import nodes
 from ..grammar.nodes import Name
-from ..tables import NamedTable
 from ..targets import TableName, table_of
 from ..values import Values
 
@@ -33,8 +32,8 @@ _HISTORY = "DESCRIBE HISTORY"
 
 def vacuum(values: Values, node: nodes.Vacuum) -> DataFrame:
     """VACUUM. Answers the files of a dry run, else the table's path."""
+    _refuse_partition_directory(values, node.table)
     table = table_of(values, node.table, "VACUUM")
-    _check_whole_table(values, node.table, table)
     inventory = None
     if isinstance(node.inventory, Name):
         inventory = table_of(values, node.inventory, "VACUUM").delta_table.toDF()
@@ -45,14 +44,14 @@ def vacuum(values: Values, node: nodes.Vacuum) -> DataFrame:
     return deletable if node.dry_run else results.rows(values.spark, "path STRING", [[hadoop_path(table.log.table)]])
 
 
-def _check_whole_table(values: Values, target: nodes.Target, table: NamedTable) -> None:
+def _refuse_partition_directory(values: Values, target: nodes.Target) -> None:
     """Raise TableNotFoundError if the target is the path of a partition directory, as Delta does for VACUUM."""
     if isinstance(target, Name):
-        parts = TableName.of(values, target).parts
-        path = parts[-1] if table.entry is None else None
+        named = names.by_path(TableName.of(values, target).identifier)
+        path = None if named is None else named[1]
     else:
         path = values.text(target)
-    if path is not None and delta_log(path, session_conf(values.spark, path)).table != table.log.table:
+    if path is not None and is_partition_directory(path, session_conf(values.spark, path)):
         raise targets.not_a_table(values, path, "VACUUM")
 
 
