@@ -36,9 +36,7 @@ CALLS = {
     "append": lambda spark, rows, path: rows.write.format("delta").mode("append").save(path),
     "overwrite": lambda spark, rows, path: rows.write.format("delta").mode("overwrite").save(path),
     "ignore": lambda spark, rows, path: rows.write.format("delta").mode("ignore").save(path),
-    "saveAsTable": lambda spark, rows, path: (
-        rows.write.format("delta").mode("append").saveAsTable(f"delta.`{path}`")
-    ),
+    "saveAsTable": lambda spark, rows, path: rows.write.format("delta").mode("append").saveAsTable(f"delta.`{path}`"),
     "insertInto": lambda spark, rows, path: rows.write.insertInto(f"delta.`{path}`", overwrite=True),
     "writeTo": lambda spark, rows, path: rows.writeTo(f"delta.`{path}`").append(),
     "createOrReplace": lambda spark, rows, path: rows.writeTo(f"delta.`{path}`").using("delta").createOrReplace(),
