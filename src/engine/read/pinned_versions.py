@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ...core.protocol import schema as schemas
+from ...core.protocol.column_mapping import ColumnMapping, physical_name
 from ...errors import SchemaChangedError
 from ..jvm.types import read_schema
-from ..sql.column_names import columns_read
 
 if TYPE_CHECKING:
     from ...core.deltalog import DeltaLog
@@ -118,8 +118,8 @@ def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
     if old is new or (old.schema_string == new.schema_string and old.partition_columns == new.partition_columns):
         return
     changed = _difference(read_schema(analysed.schema), read_schema(newest.schema), ())
-    if changed is None and _difference(columns_read(analysed.mapping), columns_read(newest.mapping), ()) is not None:
-        changed = "a column with the same name is a different column now"
+    if changed is None and (other := _other_column(analysed.mapping, newest.mapping)) is not None:
+        changed = f"the column {schemas.dotted(other)} is a different column now"
     if changed is None and tuple(old.partition_columns) != tuple(new.partition_columns):
         changed = f"it is partitioned by ({', '.join(new.partition_columns)})"
     if changed is not None:
@@ -129,6 +129,19 @@ def check_readable_as(analysed: "Snapshot", newest: "Snapshot") -> None:
             table=newest.table,
             version=newest.version,
         )
+
+
+def _other_column(old: ColumnMapping, new: ColumnMapping) -> schemas.Column | None:
+    """A column whose name stands for another column of the data files now, after renames or a DROP and an ADD."""
+    now = _names_in_files(new)
+    return next((column for column, name in _names_in_files(old).items() if now.get(column) != name), None)
+
+
+def _names_in_files(mapping: ColumnMapping) -> dict[schemas.Column, str]:
+    return {
+        column: physical_name(field) if mapping.active else field.name
+        for column, field in schemas.all_fields(mapping.logical)
+    }
 
 
 def _difference(old: schemas.DataType, new: schemas.DataType, at: schemas.Column) -> str | None:

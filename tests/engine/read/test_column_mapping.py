@@ -156,9 +156,42 @@ def test_a_change_of_names_under_a_frame(spark: SparkSession, mapped: HandMade) 
     less = schema_evolution.dropped(before, ("b",))
     again = StructType((*schemas.parse_schema(less.schema_string).fields, column("b", 16, "col-16")))
     mapped.commit([replace(less, schema_string=schemas.to_json(again))])
-    with pytest.raises(SchemaChangedError, match="with the same name is a different column"):
+    with pytest.raises(SchemaChangedError, match="the column b is a different column now"):
         frame.count()
     assert scan.frame(spark, mapped.log).where("b is null").count() == 50
+
+
+@pytest.mark.parametrize("place", [(), ("st",), ("arr", "element"), ("m", "value")], ids=".".join)
+def test_names_that_are_swapped_under_a_frame(spark: SparkSession, mapped: HandMade, place: schemas.Column) -> None:
+    inside = {"arr": ("u", "u2"), "m": ("w", "w2"), "st": ("x", "y"), "": ("a", "b")}
+    one, other = inside[place[0] if place else ""]
+    frame = scan.frame(spark, mapped.log)
+    assert frame.count() == 50
+    changed = mapped.log.snapshot().metadata
+    for old, new in ((one, "t"), (other, one), ("t", other)):
+        if (*place, old) in dict(schemas.all_fields(schemas.parse_schema(changed.schema_string))):
+            changed = schema_evolution.renamed(changed, (*place, old), new)
+    if other.endswith("2"):
+        added = StructField(one, LONG, True, {mapping.ID: 17, mapping.PHYSICAL_NAME: "col-17"})
+        changed = replace(changed, schema_string=schemas.to_json(_with_field(changed, place, added)))
+    mapped.commit([changed])
+    with pytest.raises(SchemaChangedError, match="is a different column now"):
+        frame.count()
+
+
+def _with_field(changed: Metadata, place: schemas.Column, field: StructField) -> StructType:
+    """The schema with one more field in the struct inside the array or the map at `place`."""
+    fields = []
+    for top in schemas.parse_schema(changed.schema_string).fields:
+        kind = top.data_type
+        if top.name == place[0] and isinstance(kind, ArrayType):
+            assert isinstance(kind.element_type, StructType)
+            kind = replace(kind, element_type=StructType((*kind.element_type.fields, field)))
+        elif top.name == place[0] and isinstance(kind, MapType):
+            assert isinstance(kind.value_type, StructType)
+            kind = replace(kind, value_type=StructType((*kind.value_type.fields, field)))
+        fields.append(replace(top, data_type=kind))
+    return StructType(tuple(fields))
 
 
 def test_by_id_a_file_with_no_ids_is_refused(spark: SparkSession, make: Make) -> None:
