@@ -1,5 +1,6 @@
 """`spark.sql` in an enabled session: the handler of a statement about a Delta table runs it, and Spark the others."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,8 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...engine.jvm import plans
 from ...engine.jvm.catalog import SessionCatalog
+from ...engine.jvm.connection.compiled import gives_options_to_catalogs
+from ...engine.jvm.connection.gateway import Gateway
 from ...engine.jvm.connection.sessions import active
 from ...engine.jvm.statements import identifiers, scripts, statements
+from ...errors import UnsupportedFeatureError
 from ..error_log import errors_not_logged
 from . import other_formats, own_statements, results
 from .handlers import HANDLERS
@@ -26,13 +30,27 @@ _OURS = frozenset(
 
 Sql = Callable[[SparkSession, str, Any], DataFrame]
 
+_READ_OPTION = re.compile(r"\bWITH\s*\([^()]*\b(readChangeFeed|readChangeData|readRowIds)\b", re.IGNORECASE)
+
 
 def run(spark: SparkSession, original: Sql, text: Any, args: Any, named: dict[str, Any]) -> DataFrame:
     """Run a statement by its handler, or by `original`. `named`: values for `{name}` in the text."""
+    if isinstance(text, str) and (option := _READ_OPTION.search(text)) is not None:
+        _check_option(spark, option[1])
     if not named:
         return (_run_query if _is_query(text) else _run)(spark, original, text, args)
     with statements.formatted(spark, text, named) as whole:
         return _run(spark, original, whole, args)
+
+
+def _check_option(spark: SparkSession, option: str) -> None:
+    """Refuse an option of a table in a query, `FROM t WITH (...)`, which Spark gives to no catalog before 4.3."""
+    if not gives_options_to_catalogs(Gateway.of(spark)):
+        raise UnsupportedFeatureError(
+            f"{option} in WITH (...) needs Spark 4.3, and this is {spark.version}, which would ignore it. Use "
+            "table_changes('name', start) for a change data feed, or spark.read.option(...).table(name).",
+            (option,),
+        )
 
 
 def _is_query(text: Any) -> bool:

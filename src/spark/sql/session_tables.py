@@ -52,7 +52,7 @@ class SessionTables:
         raise table_catalog.own_command_refused(request)
 
     def _frame(self, location: str, request: TableRequest) -> Any:
-        options: dict[str, str] = {}
+        options = dict(request.options)
         if request.version is not None:
             options["versionAsOf"] = request.version
         elif request.timestamp_us is not None:

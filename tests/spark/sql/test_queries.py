@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from support.spark_tables import Table
 from tablelog.engine.read import explain
-from tablelog.errors import TablelogError, TableNotFoundError
+from tablelog.errors import InvalidArgumentError, TablelogError, TableNotFoundError, UnsupportedFeatureError
 from tablelog.spark import DeltaTable, disable, enable
 
 ROWS = [(0, 0), (1, 1), (2, 0), (3, 1)]
@@ -116,6 +116,45 @@ def test_a_schema_that_changes_is_seen(spark, named):
     named.write(spark.sql("SELECT 10L AS id, 1 AS p, 'x' AS s"), mergeSchema="true")
     assert spark.sql("SELECT * FROM own.t").columns == ["id", "p", "s"]
     assert spark.sql("SELECT * FROM own.t VERSION AS OF 1").columns == ["id", "p"]
+
+
+CHANGES = {"readChangeFeed": "true", "startingVersion": "2"}
+
+
+@pytest.fixture
+def fed(spark, named):
+    """The table own.t, whose version 3 deletes a row, with a change data feed."""
+    spark.sql("ALTER TABLE own.t SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    spark.sql("DELETE FROM own.t WHERE id = 9")
+    return named
+
+
+def test_options_of_the_reader_reach_a_table_by_its_name(spark, fed):
+    read = spark.read.format("delta").options(**CHANGES)
+    for name in ("own.t", f"delta.`{fed.path}`"):
+        assert [(row.id, row._change_type) for row in read.table(name).collect()] == [(9, "delete")]
+    spark.range(1).createOrReplaceTempView("v")
+    assert read.table("v").columns == ["id"]  # a view has no options
+    assert spark.read.option("versionAsOf", 0).table("own.t").count() == 4
+    with pytest.raises(InvalidArgumentError, match="row tracking is not enabled"):
+        spark.read.option("readRowIds", "true").table("own.t")
+
+
+def test_options_of_a_table_in_a_query(spark, fed):
+    options = ", ".join(f"'{key}' = '{value}'" for key, value in CHANGES.items())
+    feed = f"SELECT id, _change_type FROM own.t WITH ({options})"
+    queries = [feed, f"WITH c AS ({feed}) SELECT * FROM c", feed.replace("own.t", f"delta.`{fed.path}`")]
+    if spark.version < "4.3":
+        for query in queries:
+            with pytest.raises(UnsupportedFeatureError, match=r"readChangeFeed.*table_changes"):
+                spark.sql(query)
+        return
+    for query in queries:
+        assert rows(spark, query) == [(9, "delete")]
+    other = options.replace("'2'", "'3'").replace("readChangeFeed", "READCHANGEFEED")
+    counts = f"SELECT (SELECT count(*) FROM own.t), (SELECT min(_commit_version) FROM own.t WITH ({other}))"
+    assert rows(spark, counts) == [(4, 3)]
+    assert rows(spark, "SELECT count(*) FROM own.t WITH ('versionAsOf' = '1')") == [(5,)]
 
 
 def test_what_is_not_there(spark, named, tmp_path):

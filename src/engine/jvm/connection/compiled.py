@@ -37,7 +37,12 @@ def compiled_source(gateway: Gateway, name: str) -> JavaObject:
     compiler = gateway.jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader())
     source = resources.files("tablelog.engine.jvm").joinpath("java", f"{name}.java").read_text("utf-8")
-    if not gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext"):
+    if not gives_options_to_catalogs(gateway):
         source = _SINCE_4_3.sub("", source)
     compiler.cook(source)
     return compiler
+
+
+def gives_options_to_catalogs(gateway: Gateway) -> bool:
+    """Whether Spark gives a catalog the options with which a query names a table: since 4.3."""
+    return gateway.has_class("org.apache.spark.sql.connector.catalog.TableContext")

@@ -2,6 +2,11 @@
 // session is enabled. The parts between "since 4.3" and "end" are for Spark 4.3 and later.
 package tablelog;
 
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.regex.Pattern;
@@ -25,6 +30,11 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 public class DeltaSessionCatalog extends DelegatingCatalogExtension {
     private static final Pattern PATH = Pattern.compile("/|[A-Za-z][A-Za-z0-9+.-]*:/");
+    private static final Map NO_OPTIONS = Collections.emptyMap();
+    private static final String[] READ_OPTIONS = {
+        "readChangeFeed", "readChangeData", "readRowIds",
+        "startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp"
+    };
     private final BiFunction tables;
     private final TableCatalog catalog;
     private final SessionCatalog session;
@@ -37,7 +47,7 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
     }
 
     public Table loadTable(final Identifier ident) throws NoSuchTableException {
-        return loaded(ident, use(), "", "", new Loader() {
+        return loaded(ident, use(), "", "", NO_OPTIONS, new Loader() {
             public Table load() throws NoSuchTableException {
                 return catalog.loadTable(ident);
             }
@@ -45,7 +55,7 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
     }
 
     public Table loadTable(final Identifier ident, final Set privileges) throws NoSuchTableException {
-        return loaded(ident, "write", "", "", new Loader() {
+        return loaded(ident, "write", "", "", NO_OPTIONS, new Loader() {
             public Table load() throws NoSuchTableException {
                 return catalog.loadTable(ident, privileges);
             }
@@ -53,7 +63,7 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
     }
 
     public Table loadTable(final Identifier ident, final String version) throws NoSuchTableException {
-        return loaded(ident, use(), version, "", new Loader() {
+        return loaded(ident, use(), version, "", NO_OPTIONS, new Loader() {
             public Table load() throws NoSuchTableException {
                 return catalog.loadTable(ident, version);
             }
@@ -61,7 +71,7 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
     }
 
     public Table loadTable(final Identifier ident, final long timestamp) throws NoSuchTableException {
-        return loaded(ident, use(), "", Long.toString(timestamp), new Loader() {
+        return loaded(ident, use(), "", Long.toString(timestamp), NO_OPTIONS, new Loader() {
             public Table load() throws NoSuchTableException {
                 return catalog.loadTable(ident, timestamp);
             }
@@ -79,11 +89,18 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
             if (moment instanceof TimeTravel.AsOfVersion) version = ((TimeTravel.AsOfVersion) moment).version();
             else timestamp = Long.toString(((TimeTravel.AsOfTimestamp) moment).micros());
         }
-        return loaded(ident, use, version, timestamp, new Loader() {
+        return loaded(ident, use, version, timestamp, options.asCaseSensitiveMap(), new Loader() {
             public Table load() throws NoSuchTableException {
                 return catalog.loadTable(ident, context, options);
             }
         });
+    }
+
+    // Spark gives `loadTable` only these options, and resolves tables with other values of them as other tables.
+    public Set tableStateOptionKeys() {
+        Set keys = new HashSet(catalog.tableStateOptionKeys());
+        keys.addAll(Arrays.asList(READ_OPTIONS));
+        return keys;
     }
     // end
     private interface Loader {
@@ -91,9 +108,9 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
     }
 
     // A Delta table from Python, and each other table from the catalog below, by `below`.
-    private Table loaded(Identifier ident, String use, String version, String timestamp, Loader below)
+    private Table loaded(Identifier ident, String use, String version, String timestamp, Map options, Loader below)
             throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, use, version, timestamp);
+        if (isPath(ident)) return deltaTable(ident, null, use, version, timestamp, options);
         CatalogTable entry;
         try {
             Table table = below.load();
@@ -102,24 +119,24 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
         } catch (Throwable error) {
             entry = entryAfter(error, ident);
         }
-        return deltaTable(ident, entry, use, version, timestamp);
+        return deltaTable(ident, entry, use, version, timestamp, options);
     }
 
     public boolean tableExists(Identifier ident) {
-        if (isPath(ident)) return tables.apply(request(ident, "exists", "", ""), null) != null;
+        if (isPath(ident)) return tables.apply(request(ident, "exists", "", "", NO_OPTIONS), null) != null;
         return catalog.tableExists(ident);
     }
 
     // Spark's own catalog would change only its entry, not the log.
     public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
-        if (isPath(ident)) return deltaTable(ident, null, "alter", "", "");
+        if (isPath(ident)) return deltaTable(ident, null, "alter", "", "", NO_OPTIONS);
         CatalogTable entry = null;
         try {
             entry = entry(ident);
         } catch (Exception missing) {
             // The session catalog raises the error.
         }
-        if (entry != null && isDelta(entry)) return deltaTable(ident, entry, "alter", "", "");
+        if (entry != null && isDelta(entry)) return deltaTable(ident, entry, "alter", "", "", NO_OPTIONS);
         return catalog.alterTable(ident, changes);
     }
 
@@ -165,17 +182,27 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
         return "command";
     }
 
-    private Table deltaTable(Identifier ident, CatalogTable entry, String use, String version, String timestamp) {
-        return (Table) tables.apply(request(ident, use, version, timestamp), entry);
+    private Table deltaTable(
+            Identifier ident, CatalogTable entry, String use, String version, String timestamp, Map options) {
+        return (Table) tables.apply(request(ident, use, version, timestamp, options), entry);
     }
 
-    private static String request(Identifier ident, String use, String version, String timestamp) {
+    // Texts of a statement may contain the separator; the name comes last and may too.
+    private static String request(Identifier ident, String use, String version, String timestamp, Map options) {
         StringBuilder request = new StringBuilder();
+        request.append(use).append('\0').append(text(version)).append('\0').append(timestamp);
+        request.append('\0').append(options.size());
+        for (Iterator entries = options.entrySet().iterator(); entries.hasNext();) {
+            Map.Entry option = (Map.Entry) entries.next();
+            request.append('\0').append(text(option.getKey())).append('\0').append(text(option.getValue()));
+        }
         String[] namespace = ident.namespace();
-        // A version from the text of a statement may contain the separator; the name comes last and may too.
-        request.append(use).append('\0').append(version.replace('\0', ' ')).append('\0').append(timestamp);
         request.append('\0').append(namespace.length);
         for (int i = 0; i < namespace.length; i++) request.append('\0').append(namespace[i]);
         return request.append('\0').append(ident.name()).toString();
+    }
+
+    private static String text(Object value) {
+        return String.valueOf(value).replace('\0', ' ');
     }
 }

@@ -7,7 +7,7 @@ classes. (An exception of a callback would reach Spark as Py4J's own, and Spark 
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _CLASS = "DeltaSessionCatalog"
 _SEPARATOR = "\0"
+TIME_TRAVEL = frozenset({"versionasof", "timestampasof"})
+"""The options of a reader that Spark itself turns into time travel."""
 
 
 class Use(Enum):
@@ -48,7 +50,8 @@ class TableRequest:
 
     `name` has the parts of the name in the session catalog, with the database first; the path of a table
     delta.`path` is the last part, and `entry` is None then. `entry` is the catalog's `CatalogTable`. `timestamp_us` is
-    in microseconds since the epoch.
+    in microseconds since the epoch. `options` are those of the reader, or of `WITH (...)`, without those of time
+    travel; Spark gives them to a catalog since 4.3.
     """
 
     name: tuple[str, ...]
@@ -56,6 +59,7 @@ class TableRequest:
     version: str | None
     timestamp_us: int | None
     entry: JavaObject | None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 Tables = Callable[[TableRequest], Any]
@@ -72,7 +76,9 @@ class _Answers:
     @carried
     def apply(self, request: str, entry: JavaObject | None) -> JavaObject:
         with self._connections.entered():
-            use, version, timestamp, count, rest = request.split(_SEPARATOR, 4)
+            use, version, timestamp, options, rest = request.split(_SEPARATOR, 4)
+            *words, rest = rest.split(_SEPARATOR, 2 * int(options))
+            count, rest = rest.split(_SEPARATOR, 1)
             name = rest.split(_SEPARATOR, int(count))
             return self._tables(
                 TableRequest(
@@ -81,6 +87,11 @@ class _Answers:
                     version or None,
                     int(timestamp) if timestamp else None,
                     entry,
+                    {
+                        key: value
+                        for key, value in zip(words[::2], words[1::2], strict=True)
+                        if key.lower() not in TIME_TRAVEL
+                    },
                 )
             )
 
@@ -125,8 +136,9 @@ def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest
     """A `V1Table` that Spark replaces by the plan of `frame` where a query names the table.
 
     Spark finds the plan in its cache of relations, by the table's name. The catalog part of the name is
-    `tablelog`, with the version if there is one, so that Spark's own entries and other versions of the table have
-    other names. It is only for queries: Spark's own commands would treat the table as one of the session catalog.
+    `tablelog`, with the version and the options if there are any, so that Spark's own entries and other versions of the
+    table have other names. It is only for queries: Spark's own commands would treat the table as one of the session
+    catalog.
     """
     gateway = Gateway.of(spark)
     catalyst = gateway.jvm.org.apache.spark.sql.catalyst
@@ -134,6 +146,8 @@ def query_table(spark: "SparkSession", frame: "DataFrame", request: TableRequest
     *database, table = request.name
     version = request.version if request.version is not None else request.timestamp_us
     catalog = "tablelog" if version is None else f"tablelog@{version}"
+    if request.options:
+        catalog += json.dumps(dict(request.options), sort_keys=True)
     plan = frames.analyzed(frame)
     session_state(spark).catalog().cacheTable(catalyst.QualifiedTableName(catalog, database[0], table), plan)
     identifier = catalyst.TableIdentifier(table, some(database[0]), some(catalog))

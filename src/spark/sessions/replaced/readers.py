@@ -1,11 +1,13 @@
 """Replacements of the methods that read: `DataFrameReader`, `DataStreamReader` and `SparkSession.table`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from pyspark.errors import ParseException
 from pyspark.sql import SparkSession
 
 from ....engine.jvm import builders
+from ....engine.jvm.statements.table_catalog import TIME_TRAVEL
 from ..enabled_sessions import is_enabled
 from .common import Method, Patch, is_delta
 
@@ -53,21 +55,39 @@ def stream_table_method(original: Method) -> Method:
 
 
 def table_method(original: Method) -> Method:
-    """Run Spark's method; if it fails for a Delta table of the catalog, read the table by its location."""
+    """Run Spark's method, unless it would lose options of the reader or fails for a Delta table of the catalog.
+
+    Spark obeys the options of time travel alone. With others, a Delta table is read by its location.
+    """
 
     def table(self: Any, tableName: str) -> Any:
         spark = self if isinstance(self, SparkSession) else builders.session_of(self)
         if not is_enabled(spark):
             return original(self, tableName)
-        try:
-            return original(self, tableName)
-        except Exception as error:
-            from ...sql.refusals import is_missing_provider
+        options = {} if self is spark else builders.reader_state(self).options
+        if not _needs_options(spark, tableName, options):
+            try:
+                return original(self, tableName)
+            except Exception as error:
+                from ...sql.refusals import is_missing_provider
 
-            if not is_missing_provider(error):
-                raise
+                if not is_missing_provider(error):
+                    raise
         from ...reader import table as delta_table
 
-        return delta_table(spark, tableName, {} if self is spark else builders.reader_state(self).options)
+        return delta_table(spark, tableName, options)
 
     return table
+
+
+def _needs_options(spark: SparkSession, name: Any, options: Mapping[str, str]) -> bool:
+    """Whether there are options beside those of time travel, and the name is that of a Delta table and of no view."""
+    if not any(key.lower() not in TIME_TRAVEL for key in options):
+        return False
+    from ...sql.tables import find_by_text
+
+    try:
+        found = find_by_text(spark, name)
+    except ParseException:
+        return False  # Spark raises the error
+    return found is not None and not found.by_view
