@@ -237,12 +237,11 @@ class SessionCatalog:
         """
         self._catalog.renameTable(entry.table.identifier(), self._identifier_of(name_parts))
 
-    def drop_by(self, sql: str) -> bool:
-        """Drop the Delta table that a DROP TABLE statement names; False for other statements and other tables.
+    def drop_by(self, plan: JavaObject) -> bool:
+        """Drop the Delta table that a parsed DROP TABLE names; False for other statements and other tables.
 
         Spark's own command fails, because it first loads the provider's classes.
         """
-        plan = parsed_by(self._spark, "parsePlan", sql)
         if plan.nodeName() != "DropTable":
             return False
         entry = self._find(self._identifier_of(plan.child().nameParts()))

@@ -132,9 +132,10 @@ def _handled(statement: Statement) -> DataFrame | None:
 def _by_immediate(spark: SparkSession, text: str, args: Any) -> DataFrame | None:
     """Run the statement of an EXECUTE IMMEDIATE; None if Spark has to run it."""
     answer, _ = _by_tablelog(spark, text, args)
-    plan = statements.parsed_or_none(spark, text) if answer is None else None
+    plan = _parsed(spark, text, args) if answer is None else None
     if plan is not None and statements.kind_of(plan) == "DropTable":
-        return _by_spark(spark, lambda: plans.frame_of(spark, plan), text, args, plan)
+        whole = statements.parsed_with_values(spark, text, args) if args else plan
+        return _by_spark(spark, lambda: plans.frame_of(spark, whole), text, args, whole)
     return answer
 
 
@@ -157,16 +158,23 @@ def _by_spark(spark: SparkSession, execute: Callable[[], DataFrame], text: Any, 
     try:
         return execute()
     except Exception as error:
-        if args is None and is_missing_provider(error) and SessionCatalog(spark).drop_by(text):
-            return results.nothing(spark)
         if plan is None and isinstance(text, str):
             plan = statements.parsed_or_none(spark, text)
+        if plan is not None and is_missing_provider(error) and _dropped(spark, text, args, plan):
+            return results.nothing(spark)
         refusal = of_statement(error, plan)
         if refusal is None and plan is not None and inserts.changes_view(spark, plan):
             refusal = of_view(plan)
         if refusal is None:
             raise
         raise refusal from error
+
+
+def _dropped(spark: SparkSession, text: str, args: Any, plan: Any) -> bool:
+    """Drop the Delta table of a DROP TABLE. Returns False for other statements and other tables."""
+    whole = statements.parsed_with_values(spark, text, args) if args else plan
+    named = identifiers.with_names(spark, whole)
+    return SessionCatalog(spark).drop_by(whole if named is None else named)
 
 
 def _parsed(spark: SparkSession, text: Any, args: Any) -> Any:

@@ -88,6 +88,26 @@ def test_a_managed_table_without_using(spark, tmp_path, database, conf):
     assert not table.root.exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "args"),
+    [
+        ("DROP TABLE t", {}),
+        ("DROP TABLE IF EXISTS t PURGE", {"unused": 1}),
+        ("DROP TABLE IDENTIFIER('t')", None),
+        ("DROP TABLE IDENTIFIER(:name)", {"name": "t"}),
+        ("DROP TABLE IDENTIFIER(?)", ["own.t"]),
+        ("EXECUTE IMMEDIATE 'DROP TABLE IDENTIFIER(?)' USING 't'", None),
+        ("BEGIN DECLARE name STRING DEFAULT 't'; DROP TABLE IDENTIFIER(name); END", None),
+    ],
+)
+def test_dropping_a_table_that_values_name(spark, tmp_path, database, text, args):
+    spark.sql("CREATE TABLE t (id INT) USING delta")
+    spark.sql(text, args)
+    assert not spark.catalog.tableExists("own.t")
+    assert not (tmp_path / "db" / "t").exists()
+    assert condition(spark, "DROP TABLE IDENTIFIER('t')") == "TABLE_OR_VIEW_NOT_FOUND"
+
+
 def test_a_table_over_one_that_is_there(spark, tmp_path, database):
     at = f"LOCATION '{tmp_path / 't'}'"
     spark.sql(f"CREATE TABLE t (id BIGINT NOT NULL, p STRING COMMENT 'c') USING delta PARTITIONED BY (p) {at}")

@@ -79,6 +79,16 @@ def test_options_that_an_insert_cant_follow_are_refused(spark, routes, conf):
     assert table.log.snapshot().partition_columns == ("p",)
 
 
+@pytest.mark.parametrize("layout", ["partitionBy", "bucketBy", "clusterBy"])
+def test_insert_into_takes_no_layout(spark, routes, layout):
+    table = routes.make(partitioned(spark), by=("p",))
+    writer = spark.sql("SELECT 9L AS id, 1 AS p").write
+    writer = writer.bucketBy(2, "p") if layout == "bucketBy" else getattr(writer, layout)("p")
+    with pytest.raises(AnalysisException):
+        writer.insertInto(routes.name(table, "name"))
+    assert rows(table) == ROWS
+
+
 def test_parameters_and_dynamic_overwrite(spark, routes, conf):
     first = routes.make(partitioned(spark), by=("p",))
     table = routes.copy(first)

@@ -67,6 +67,9 @@ def insert_into_method(original: Method) -> Method:
         if overwrite is not None:
             self.mode("overwrite" if overwrite else "append")
         state = builders.writer_state(self)
+        if state.partition_columns or state.clustering_columns or state.bucketed:
+            original(self, tableName)  # Spark raises the error
+            return
         if by_writer(builders.frame_of(self), tableName, state.options, overwrite=state.mode == "Overwrite"):
             return
         check_table_named(builders.session_of(self), tableName)
