@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-_SESSION = "spark_catalog"
+SESSION_CATALOG = "spark_catalog"
 _SEPARATOR = "\0"
 _TABLE = "org.apache.spark.sql.catalyst.catalog.CatalogTable"
 _NO_COLUMNS = '{"type":"struct","fields":[]}'  # the log has the columns
@@ -137,7 +137,7 @@ class SessionCatalog:
         """The same for the parts of a name (a Scala `Seq`); None also for a name of another catalog."""
         parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
         current = self._state.catalogManager().currentCatalog().name()
-        if len(parts) > 3 or (parts[0] if len(parts) == 3 else current) != _SESSION:
+        if len(parts) > 3 or (parts[0] if len(parts) == 3 else current) != SESSION_CATALOG:
             return None
         return self._find(self._identifier_of(name_parts))
 
@@ -149,7 +149,7 @@ class SessionCatalog:
         table = self._catalog.getTableMetadata(identifier)
         provider = table.provider()
         return CatalogEntry(
-            f"{_SESSION}.{table.identifier().unquotedString().removeprefix(f'{_SESSION}.')}",
+            f"{SESSION_CATALOG}.{table.identifier().unquotedString().removeprefix(f'{SESSION_CATALOG}.')}",
             provider.get().lower() if provider.isDefined() else None,
             self.location_of(table),
             table.bucketSpec().isDefined(),
@@ -161,8 +161,8 @@ class SessionCatalog:
         """Whether the parts of a name (a Scala `Seq`) are of a table of the session catalog."""
         parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
         if len(parts) == 3:
-            return bool(parts[0] == _SESSION)
-        return len(parts) < 3 and bool(self._state.catalogManager().currentCatalog().name() == _SESSION)
+            return bool(parts[0] == SESSION_CATALOG)
+        return len(parts) < 3 and bool(self._state.catalogManager().currentCatalog().name() == SESSION_CATALOG)
 
     def location_of_new(self, name: str) -> str:
         """The default location of a new table: in the directory of its database.
@@ -176,7 +176,7 @@ class SessionCatalog:
             raise InvalidArgumentError(
                 f"The database {database.get()} of the table {table} doesn't exist in Spark's catalog.",
                 condition="SCHEMA_NOT_FOUND",
-                parameters={"schemaName": f"`{_SESSION}`.`{database.get()}`"},
+                parameters={"schemaName": f"`{SESSION_CATALOG}`.`{database.get()}`"},
             )
         if not _NAME.fullmatch(table):
             raise InvalidArgumentError(
@@ -189,9 +189,9 @@ class SessionCatalog:
     def schema_location(self, name_parts: JavaObject) -> str | None:
         """The directory of a schema (a Scala `Seq`, the parts of its name); None if the session catalog has none."""
         parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
-        if len(parts) == 2 and parts[0] == _SESSION:
+        if len(parts) == 2 and parts[0] == SESSION_CATALOG:
             parts = parts[1:]
-        elif len(parts) != 1 or self._state.catalogManager().currentCatalog().name() != _SESSION:
+        elif len(parts) != 1 or self._state.catalogManager().currentCatalog().name() != SESSION_CATALOG:
             return None
         if not self._catalog.databaseExists(parts[0]):
             return None
@@ -273,10 +273,10 @@ class SessionCatalog:
         parts = name_parts.mkString(_SEPARATOR).split(_SEPARATOR)
         current = self._state.catalogManager().currentCatalog().name()
         catalog = parts[0] if len(parts) > 2 else current
-        if catalog != _SESSION or len(parts) > 3:
+        if catalog != SESSION_CATALOG or len(parts) > 3:
             raise UnsupportedFeatureError(
                 f"{'.'.join(parts)} is a table of the catalog {catalog}: tablelog supports only Spark's session "
-                f"catalog ({_SESSION}). Use the table's path instead",
+                f"catalog ({SESSION_CATALOG}). Use the table's path instead",
                 (catalog,),
             )
         database = self._some(parts[-2]) if len(parts) > 1 else self._gateway.none

@@ -1,5 +1,6 @@
 """The Delta table that a statement names: by a path, by a name of the catalog, or by a temporary view."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from ...core.deltalog import DeltaLog
 from ...core.protocol.schema import quoted
-from ...engine.jvm.catalog import CatalogEntry, SessionCatalog
+from ...engine.jvm.catalog import SESSION_CATALOG, CatalogEntry, SessionCatalog
 from ...engine.jvm.statements import definitions, statements
 from ...engine.jvm.statements.inserts import parsed_name
 from ...engine.write import view_inserts
@@ -61,8 +62,8 @@ def find(spark: SparkSession, name_parts: Any) -> NamedTable | None:
             return None
         log = target.log or delta_log(target.table, session_conf(spark, target.table))
         return NamedTable(spark, name, log, version=target.version, by_view=True)
-    if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]):
-        return NamedTable(spark, name, existing_table(spark, parts[1]))
+    if (path := _path_of(parts)) is not None:
+        return NamedTable(spark, name, existing_table(spark, path))
     entry = SessionCatalog(spark).find_parts(name_parts)
     if entry is None or not entry.is_delta:
         return None
@@ -74,10 +75,17 @@ def find_relation(spark: SparkSession, name_parts: Any) -> NamedTable | None:
     try:
         return find(spark, name_parts)
     except TableNotFoundError as error:
-        parts = definitions.strings(name_parts)
-        if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]):
-            raise no_relation(spark, parts[1]) from error
+        path = _path_of(definitions.strings(name_parts))
+        if path is not None:
+            raise no_relation(spark, path) from error
         raise
+
+
+def _path_of(parts: Sequence[str]) -> str | None:
+    """The path in `` delta.`/path` ``, also with Spark's catalog in front; None for the name of a table."""
+    if len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
+        parts = parts[1:]
+    return parts[1] if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]) else None
 
 
 def no_relation(spark: SparkSession, path: str) -> TableNotFoundError:

@@ -69,6 +69,26 @@ def test_by_path(spark, tmp_path):
     assert rows(spark, f"SELECT count(*) FROM DELTA.`file://{tmp_path}/a table`") == [(5,)]
 
 
+def test_a_path_with_the_catalog_in_front(spark, tmp_path):
+    path = made(spark, tmp_path / "t").path
+    name = f"spark_catalog.delta.`{path}`"
+    spark.sql(f"DELETE FROM {name} WHERE id = 9")
+    spark.sql(f"INSERT INTO {name} VALUES (8, 0)")
+    spark.sql(f"MERGE INTO {name} t USING (SELECT 8 id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET p = 2")
+    assert rows(spark, f"SELECT * FROM {name}") == [*ROWS, (8, 2)]
+    with pytest.raises(TableNotFoundError, match="doesn't exist"):
+        spark.sql(f"DELETE FROM spark_catalog.delta.`{path}/none`")
+
+
+@pytest.mark.parametrize("end", ["", " PURGE"])
+def test_a_path_is_not_dropped(spark, tmp_path, end):
+    path = made(spark, tmp_path / "t").path
+    for start in ("DROP TABLE", "DROP TABLE IF EXISTS"):
+        with pytest.raises(PySparkException, match="has no entry in the catalog: nothing was dropped"):
+            spark.sql(f"{start} delta.`{path}`{end}")
+    assert rows(spark, f"SELECT * FROM delta.`{path}`") == [*ROWS, (9, 1)]
+
+
 def test_by_name(spark, named):
     for text, expected in queries("own.t", "t").items():
         assert rows(spark, text) == expected, text

@@ -127,6 +127,17 @@ public class DeltaSessionCatalog extends DelegatingCatalogExtension {
         return catalog.tableExists(ident);
     }
 
+    // A path has no entry, and Spark's own catalog would say nothing.
+    public boolean dropTable(Identifier ident) {
+        if (isPath(ident)) throw new UnsupportedOperationException(
+            "delta.`" + ident.name() + "` has no entry in the catalog: nothing was dropped. Remove its directory.");
+        return catalog.dropTable(ident);
+    }
+
+    public boolean purgeTable(Identifier ident) {
+        return isPath(ident) ? dropTable(ident) : catalog.purgeTable(ident);
+    }
+
     // Spark's own catalog would change only its entry, not the log.
     public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
         if (isPath(ident)) return deltaTable(ident, null, "alter", "", "", NO_OPTIONS);
