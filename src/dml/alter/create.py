@@ -159,24 +159,26 @@ def _create(
 def check_same(definition: Definition, existing: Snapshot) -> None:
     """Raise SchemaMismatchError if an existing table differs from a definition.
 
-    Partitioning and clustering are compared if there are columns, and properties if there are any.
+    Columns, partitioning, clustering and properties are compared if the definition has any; partitioning and clustering
+    also if it has columns.
     """
     metadata = existing.metadata
-    if len(definition.columns):
-        if compared(definition.columns) != compared(existing.schema):
-            raise _differs(
-                existing,
-                "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
-                f"its columns are {schema.type_text(existing.schema)} (names, types, NOT NULL, comments, defaults and "
-                "generation expressions are compared)",
-            )
-        if tuple(definition.partition_by) != tuple(metadata.partition_columns):
-            by = ", ".join(metadata.partition_columns) or "nothing"
-            raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING", f"it is partitioned by {by}")
-        clustered = [schema.dotted(column) for column in cluster_by.current(existing) or ()]
-        if list(definition.cluster_by) != clustered:
-            by = ", ".join(clustered) or "nothing"
-            raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING", f"it is clustered by {by}")
+    has_columns = bool(len(definition.columns))
+    if has_columns and compared(definition.columns) != compared(existing.schema):
+        raise _differs(
+            existing,
+            "DELTA_CREATE_TABLE_SCHEME_MISMATCH",
+            f"its columns are {schema.type_text(existing.schema)} (names, types, NOT NULL, comments, defaults and "
+            "generation expressions are compared)",
+        )
+    partitioned = has_columns or definition.partition_by
+    if partitioned and tuple(definition.partition_by) != tuple(metadata.partition_columns):
+        by = ", ".join(metadata.partition_columns) or "nothing"
+        raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING", f"it is partitioned by {by}")
+    clustered = [schema.dotted(column) for column in cluster_by.current(existing) or ()]
+    if (has_columns or definition.cluster_by) and list(definition.cluster_by) != clustered:
+        by = ", ".join(clustered) or "nothing"
+        raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING", f"it is clustered by {by}")
     wanted = properties.without_protocol_properties(definition.properties)
     for key in [*wanted, *(metadata.configuration if wanted else ())]:
         if metadata.configuration.get(key) != wanted.get(key) and not key.startswith(_OWN_PROPERTIES):

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ...engine.jvm.catalog import SessionCatalog
 from ...engine.jvm.connection import frames
 from ...engine.jvm.connection.gateway import Gateway
+from ...engine.jvm.registry.classes import class_name
 from ...engine.jvm.statements import statements, table_functions
 from ...engine.jvm.statements.inserts import parsed_name
 from ...errors import InvalidArgumentError
@@ -75,6 +76,10 @@ def _in_view(spark: SparkSession, parts: Any) -> Any:
 
 
 def _check_arguments(function: str, arguments: Sequence[Expression]) -> None:
+    if any(class_name(argument) == "NamedArgumentExpression" for argument in arguments):
+        raise InvalidArgumentError(
+            f"{function} takes its arguments by position, not by name: a table, the start and, if you like, the end."
+        )
     if 2 <= len(arguments) <= 3:
         return
     failure = "not enough args" if len(arguments) < 2 else "too many args"

@@ -121,13 +121,15 @@ def test_a_table_over_one_that_is_there(spark, tmp_path, database):
             "(id BIGINT NOT NULL, p STRING COMMENT 'c') USING delta CLUSTER BY (id)",
             "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING",
         ),
+        ("USING delta PARTITIONED BY (id)", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING"),
+        ("USING delta CLUSTER BY (id)", "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING"),
         ("USING delta TBLPROPERTIES (a = 'b')", "DELTA_CREATE_TABLE_WITH_DIFFERENT_PROPERTY"),
     ]:
         assert condition(spark, f"CREATE TABLE u {columns} {at}") == expected
         assert condition(spark, f"CREATE OR REPLACE TABLE u {columns} {at}") in (expected, "DELTA_SCHEMA_NOT_PROVIDED")
     same = "(id BIGINT NOT NULL, p STRING COMMENT 'c') USING delta PARTITIONED BY (p)"
     spark.sql(f"CREATE TABLE u {same} {at}")
-    spark.sql(f"CREATE TABLE v USING delta {at}")
+    spark.sql(f"CREATE TABLE v USING delta PARTITIONED BY (p) {at}")
     assert spark.table("u").schema == spark.table("v").schema
     assert condition(spark, f"CREATE TABLE w USING delta {at} AS SELECT 1 AS id") == (
         "DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION"

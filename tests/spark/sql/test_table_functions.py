@@ -141,6 +141,11 @@ def shared(spark, tmp_path_factory):
     spark.sql("DROP DATABASE of_errors CASCADE")
 
 
+def test_arguments_have_no_names(spark, changed):
+    with pytest.raises(PySparkException, match="by position, not by name"):
+        spark.sql("SELECT * FROM table_changes('t', start => 0)")
+
+
 def test_only_an_enabled_session_has_them(spark, changed):
     described = [row[0] for row in spark.sql("DESCRIBE FUNCTION table_changes").collect()]
     assert any("the changes of a Delta table" in line for line in described)
