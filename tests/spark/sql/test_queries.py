@@ -156,6 +156,9 @@ def test_options_of_the_reader_reach_a_table_by_its_name(spark, fed):
     spark.range(1).createOrReplaceTempView("v")
     assert read.table("v").columns == ["id"]  # a view has no options
     assert spark.read.option("versionAsOf", 0).table("own.t").count() == 4
+    for name in ("nosuch.t", "own.nosuch", "a b", "other.own.t"):
+        with pytest.raises(AnalysisException):
+            read.table(name)
     with pytest.raises(InvalidArgumentError, match="row tracking is not enabled"):
         spark.read.option("readRowIds", "true").table("own.t")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.errors import ParseException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from ....engine.jvm import builders
@@ -82,12 +82,12 @@ def table_method(original: Method) -> Method:
 
 def _needs_options(spark: SparkSession, name: Any, options: Mapping[str, str]) -> bool:
     """Whether there are options beside those of time travel, and the name is that of a Delta table and of no view."""
-    if not any(key.lower() not in TIME_TRAVEL for key in options):
+    if not isinstance(name, str) or all(key.lower() in TIME_TRAVEL for key in options):
         return False
     from ...sql.tables import find_by_text
 
     try:
         found = find_by_text(spark, name)
-    except ParseException:
+    except AnalysisException:
         return False  # Spark raises the error
     return found is not None and not found.by_view
