@@ -168,10 +168,11 @@ def test_whether_there_is_a_table_is_asked_with_hadoops_configuration_of_the_pat
     hadoop = table.spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
     seen: list[dict[str, str]] = []
 
-    def find(path: str, conf: Mapping[str, str], *_: object) -> None:
+    def can_be_read(path: str, conf: Mapping[str, str]) -> bool:
         seen.append({key: value for key, value in conf.items() if "fs.s3a.endpoint" in key})
+        return False
 
-    monkeypatch.setattr("tablelog.spark.delta_table.table.find_table", find)
+    monkeypatch.setattr("tablelog.spark.delta_table.table.can_be_read", can_be_read)
     hadoop.set("fs.s3a.endpoint", "http://127.0.0.1:1")
     try:
         assert DeltaTable.isDeltaTable(table.spark, "s3a://bucket/table") is False
