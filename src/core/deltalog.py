@@ -186,6 +186,7 @@ class DeltaLog:
                     "the table itself, or choose another place for a new table.",
                     condition="DELTA_UNEXPECTED_PARTIAL_SCAN",
                     parameters={"path": self.table},
+                    table=self.table,
                 )
 
     @sets_table

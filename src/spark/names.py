@@ -1,6 +1,7 @@
 """Names of tables: a path, provider.`path`, or a name in Spark's catalog."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -30,6 +31,11 @@ def by_path(identifier: str) -> tuple[str, str] | None:
 def is_absolute(path: str) -> bool:
     """Whether the text is an absolute path or a URI."""
     return _ABSOLUTE.match(path) is not None
+
+
+def is_path(parts: Sequence[str]) -> bool:
+    """Whether the parts of a name are those of `` delta.`path` ``."""
+    return len(parts) == 2 and parts[0].lower() == "delta" and is_absolute(parts[1])
 
 
 class Entry(Protocol):

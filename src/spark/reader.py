@@ -140,8 +140,8 @@ def find(
 def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str]) -> DeltaLog | None:
     """The table at `path`; None if there is none.
 
-    Raises InvalidArgumentError for a partition directory of a table: only reads stand for the rows of that partition,
-    and a command would change the whole table.
+    Raises InvalidArgumentError for a partition directory of a table: a read of it is limited to the partition, but a
+    command would change the whole table.
     """
     found = _find_existing(path, conf, file_system)
     if found is not None and found.partition:
@@ -156,7 +156,9 @@ def find_table(path: str, conf: Mapping[str, str], file_system: Mapping[str, str
 
 
 def is_partition_directory(path: str, conf: Mapping[str, str]) -> bool:
-    """Whether `path` isn't a table, but the name of a partition directory below one."""
+    """Whether `path` isn't a table, but the name of a partition directory below one. Most paths need no request."""
+    if next(above_partitions(path), None) is None:
+        return False
     found = _find_existing(path, conf, {})
     return found is not None and bool(found.partition)
 

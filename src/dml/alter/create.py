@@ -175,10 +175,11 @@ def check_same(definition: Definition, existing: Snapshot) -> None:
     if partitioned and tuple(definition.partition_by) != tuple(metadata.partition_columns):
         by = ", ".join(metadata.partition_columns) or "nothing"
         raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_PARTITIONING", f"it is partitioned by {by}")
-    clustered = [schema.dotted(column) for column in cluster_by.current(existing) or ()]
-    if (has_columns or definition.cluster_by) and list(definition.cluster_by) != clustered:
-        by = ", ".join(clustered) or "nothing"
-        raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING", f"it is clustered by {by}")
+    if has_columns or definition.cluster_by:
+        clustered = [schema.dotted(column) for column in cluster_by.current(existing) or ()]
+        if list(definition.cluster_by) != clustered:
+            by = ", ".join(clustered) or "nothing"
+            raise _differs(existing, "DELTA_CREATE_TABLE_WITH_DIFFERENT_CLUSTERING", f"it is clustered by {by}")
     wanted = properties.without_protocol_properties(definition.properties)
     for key in [*wanted, *(metadata.configuration if wanted else ())]:
         if metadata.configuration.get(key) != wanted.get(key) and not key.startswith(_OWN_PROPERTIES):

@@ -108,20 +108,25 @@ def _answer(spark: SparkSession, text: str, args: Any, plan: Any) -> DataFrame |
 
 def _by_handler(spark: SparkSession, text: str, args: Any, plan: Any, kind: str) -> DataFrame | None:
     if kind == statements.EXECUTE_IMMEDIATE:
-        whole = statements.parsed_with_values(spark, text, args) if args else plan
+        whole = _with_values(spark, text, args, plan)
         return run_immediate(spark, whole, lambda inner, values: _by_immediate(spark, inner, values))
     if kind == statements.SCRIPT:
         if isinstance(args, list):
             return None  # Spark refuses parameters by position
-        whole = statements.parsed_with_values(spark, text, args) if args else plan
+        whole = _with_values(spark, text, args, plan)
         return run_script(spark, whole, lambda plan, of_one: _in_script(spark, plan, of_one))
     if kind not in HANDLERS and kind not in statements.UNKNOWN_NAMES:
         return None
-    whole = statements.parsed_with_values(spark, text, args) if args else plan
+    whole = _with_values(spark, text, args, plan)
     answer = _handled(Statement(spark, text, whole, args))
     if answer is None and (named := identifiers.with_names(spark, whole)) is not None:
         answer = _handled(Statement(spark, text, named, args))
     return answer
+
+
+def _with_values(spark: SparkSession, text: str, args: Any, plan: Any) -> Any:
+    """The plan of the statement with the values of its parameters; `plan` is the one with their markers."""
+    return statements.parsed_with_values(spark, text, args) if args else plan
 
 
 def _handled(statement: Statement) -> DataFrame | None:
@@ -134,8 +139,8 @@ def _by_immediate(spark: SparkSession, text: str, args: Any) -> DataFrame | None
     answer, _ = _by_tablelog(spark, text, args)
     plan = _parsed(spark, text, args) if answer is None else None
     if plan is not None and statements.kind_of(plan) == "DropTable":
-        whole = statements.parsed_with_values(spark, text, args) if args else plan
-        return _by_spark(spark, lambda: plans.frame_of(spark, whole), text, args, whole)
+        whole = _with_values(spark, text, args, plan)
+        return _by_spark(spark, lambda: plans.frame_of(spark, whole), text, None, whole)
     return answer
 
 
@@ -172,7 +177,7 @@ def _by_spark(spark: SparkSession, execute: Callable[[], DataFrame], text: Any, 
 
 def _dropped(spark: SparkSession, text: str, args: Any, plan: Any) -> bool:
     """Drop the Delta table of a DROP TABLE. Returns False for other statements and other tables."""
-    whole = statements.parsed_with_values(spark, text, args) if args else plan
+    whole = _with_values(spark, text, args, plan)
     named = identifiers.with_names(spark, whole)
     return SessionCatalog(spark).drop_by(whole if named is None else named)
 

@@ -85,7 +85,7 @@ def _path_of(parts: Sequence[str]) -> str | None:
     """The path in `` delta.`/path` ``, also with Spark's catalog in front; None for the name of a table."""
     if len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
         parts = parts[1:]
-    return parts[1] if len(parts) == 2 and parts[0].lower() == "delta" and names.is_absolute(parts[1]) else None
+    return parts[1] if names.is_path(parts) else None
 
 
 def no_relation(spark: SparkSession, path: str) -> TableNotFoundError:

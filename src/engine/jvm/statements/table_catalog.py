@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ....core.protocol import column_mapping
 from ....core.protocol import schema as schemas
 from ....errors import UnsupportedFeatureError
-from ..catalog import query_catalog_table
+from ..catalog import SESSION_CATALOG, query_catalog_table
 from ..connection import frames
 from ..connection.callbacks import Connections, carried
 from ..connection.compiled import compiled_class
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _CLASS = "DeltaSessionCatalog"
 _SEPARATOR = "\0"
-TIME_TRAVEL = frozenset({"versionasof", "timestampasof"})
-"""The options of a reader that Spark itself turns into time travel."""
 
 
 class Use(Enum):
@@ -50,8 +48,8 @@ class TableRequest:
 
     `name` has the parts of the name in the session catalog, with the database first; the path of a table
     delta.`path` is the last part, and `entry` is None then. `entry` is the catalog's `CatalogTable`. `timestamp_us` is
-    in microseconds since the epoch. `options` are those of the reader, or of `WITH (...)`, without those of time
-    travel; Spark gives them to a catalog since 4.3.
+    in microseconds since the epoch. `options` are those of the reader, or of `WITH (...)`, that the catalog
+    names as its own; Spark gives them to a catalog since 4.3.
     """
 
     name: tuple[str, ...]
@@ -87,11 +85,7 @@ class _Answers:
                     version or None,
                     int(timestamp) if timestamp else None,
                     entry,
-                    {
-                        key: value
-                        for key, value in zip(words[::2], words[1::2], strict=True)
-                        if key.lower() not in TIME_TRAVEL
-                    },
+                    dict(zip(words[::2], words[1::2], strict=True)),
                 )
             )
 
@@ -124,7 +118,7 @@ class InstalledCatalog:
         if default.get(self._manager).equals(self._manager.v2SessionCatalog()):
             default.set(self._manager, catalog)
         else:
-            self._field("catalogs").get(self._manager).put("spark_catalog", catalog)
+            self._field("catalogs").get(self._manager).put(SESSION_CATALOG, catalog)
 
     def _field(self, name: str) -> JavaObject:
         field = self._manager.getClass().getDeclaredField(name)
@@ -182,7 +176,7 @@ class DescribedTable(InsertTarget):
     ) -> None:
         self._request = request
         super().__init__(
-            gateway, ".".join(("spark_catalog", *request.name)), list(snapshot.schema), snapshot.partition_columns
+            gateway, ".".join((SESSION_CATALOG, *request.name)), list(snapshot.schema), snapshot.partition_columns
         )
         shown = column_mapping.transformed(snapshot.schema, lambda f, _: replace(f, metadata=_shown(f.metadata)))
         assert isinstance(shown, schemas.StructType)

@@ -7,9 +7,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from ....engine.jvm import builders
-from ....engine.jvm.statements.table_catalog import TIME_TRAVEL
 from ..enabled_sessions import is_enabled
 from .common import Method, Patch, is_delta
+
+_TIME_TRAVEL = frozenset({"versionasof", "timestampasof"})
+"""The options of a reader that Spark itself turns into time travel."""
 
 
 def load_method(delta: Callable[[], Method]) -> Patch:
@@ -82,7 +84,7 @@ def table_method(original: Method) -> Method:
 
 def _needs_options(spark: SparkSession, name: Any, options: Mapping[str, str]) -> bool:
     """Whether there are options beside those of time travel, and the name is that of a Delta table and of no view."""
-    if not isinstance(name, str) or all(key.lower() in TIME_TRAVEL for key in options):
+    if not isinstance(name, str) or all(key.lower() in _TIME_TRAVEL for key in options):
         return False
     from ...sql.tables import find_by_text
 

@@ -53,12 +53,7 @@ class NewTable:
 
     @property
     def is_path(self) -> bool:
-        return is_path(self.name)
-
-
-def is_path(name: tuple[str, ...]) -> bool:
-    """Whether the parts of a name are those of delta.`path`."""
-    return len(name) == 2 and name[0].lower() == "delta" and names.is_absolute(name[1])
+        return names.is_path(self.name)
 
 
 def run(spark: SparkSession, table: NewTable) -> None:
@@ -255,7 +250,7 @@ def _name(statement: Statement) -> tuple[str, ...] | None:
 def own_name(spark: SparkSession, name_parts: Any) -> tuple[str, ...] | None:
     """The parts of a name of a path or of the session catalog; None for a name of another catalog."""
     name = definitions.strings(name_parts)
-    return name if is_path(name) or SessionCatalog(spark).is_own_name(name_parts) else None
+    return name if names.is_path(name) or SessionCatalog(spark).is_own_name(name_parts) else None
 
 
 def is_delta(spark: SparkSession, provider: str | None) -> bool:
