@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from .. import observe
 from ..clock import Clock, SystemClock
 from ..error_context import sets_table
-from ..errors import InvalidArgumentError, TableNotFoundError
+from ..errors import InvalidArgumentError, StorageAccessError, TableNotFoundError
 from ..logstore.base import FileStatus, LogStore
 from ..logstore.registry import store_for
 from ..settings import declarations
@@ -180,7 +180,11 @@ class DeltaLog:
     def _check_in_no_partition(self) -> None:
         for directory, _ in above_partitions(self.table):
             above = DeltaLog(directory, self.store, conf=self.conf, storage_options=self.storage_options)
-            if above.exists():
+            try:
+                inside = above.exists()
+            except StorageAccessError:
+                return  # credentials for this table alone: who may write here doesn't work on a table above
+            if inside:
                 raise InvalidArgumentError(
                     f"{self.table} is a partition directory of the table {directory}: nothing was written. Write to "
                     "the table itself, or choose another place for a new table.",
